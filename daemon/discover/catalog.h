@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The catalog: sources, their runs, the runs' event files, and the series seen in them. Only a structure: who lists, fetches
+ * and decodes changes it. Everything is owned by the loop thread. Names are bytes and may hold anything but NUL and a leading
+ * slash; each is NUL-terminated too.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/extent_format.h"
+#include "daemon/core/id_map.h"
+#include "daemon/store/store.h"
+
+enum catalog_state {
+        CATALOG_QUEUED = 0,
+        CATALOG_LOADING,
+        CATALOG_UNREADABLE,
+        CATALOG_GONE,
+        CATALOG_EMPTY,       /* 0 bytes in storage */
+        CATALOG_HEADER_ONLY, /* loaded, but it holds no value */
+        CATALOG_LOADED,
+};
+
+/* The words of docs/PROTOCOL.md: "queued", ... "unreadable" stands without its code. */
+const char *catalog_state_name(enum catalog_state state);
+
+struct catalog_damage {
+        uint64_t offset, size_bytes;
+        const char *reason; /* static */
+};
+
+#define CATALOG_DAMAGE_MOST 16
+
+struct catalog_name {
+        char *bytes; /* NUL-terminated */
+        size_t size;
+};
+
+struct catalog_series {
+        struct catalog_run *run;
+        uint64_t id;
+        struct catalog_name tag, plugin, content, display_name, description;
+        uint8_t data_class;  /* resolved: enum extent_class */
+        uint8_t written_as;  /* of its first value: enum extent_written_as */
+        bool has_metadata;
+        uint64_t records;
+};
+
+struct catalog_file {
+        struct catalog_run *run;
+        struct catalog_name path; /* relative to the source */
+        uint64_t id, version;     /* version is 0 until the first 24 bytes are known */
+        unsigned replacements;    /* seen by this daemon at this path */
+        uint64_t listed_bytes;    /* UINT64_MAX: the listing does not say */
+        int64_t mtime_ns;         /* INT64_MIN: unknown */
+        char tag[64];
+        uint64_t loaded_bytes; /* everything before is published or skipped */
+        uint64_t records, damaged;
+        struct catalog_damage damage[CATALOG_DAMAGE_MOST];
+        size_t damage_count; /* valid entries of damage */
+        enum catalog_state state;
+        bool settled;
+        struct store_failure failure; /* class STORE_OK: none */
+        unsigned missing;             /* complete listings in a row without it */
+        uint64_t seen_listing;        /* number of the last listing that had it */
+        void *blocks;                 /* of the pipeline */
+};
+
+struct catalog_run {
+        struct catalog_source *source;
+        struct catalog_name name; /* "." for the source itself */
+        uint64_t id;
+        struct catalog_file **files; /* sorted by path */
+        size_t file_count, file_space;
+        struct catalog_series **series; /* in order of appearance */
+        size_t series_count, series_space;
+        bool has_last_step;
+        int64_t last_step;
+        void *lane; /* of the pipeline */
+};
+
+enum catalog_source_state { CATALOG_SOURCE_LOADING = 0, CATALOG_SOURCE_OK, CATALOG_SOURCE_FAILING };
+
+struct catalog_source {
+        struct catalog *catalog;
+        char *name; /* for people; the URL where none was given */
+        uint64_t id;
+        struct store *store; /* its url is the source's */
+        enum catalog_source_state state;
+        struct store_failure failure; /* of the listing */
+        uint64_t listings;            /* complete ones */
+        uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
+        uint64_t list_requests;
+        struct catalog_run **runs; /* sorted by name */
+        size_t run_count, run_space;
+        size_t file_count, settled_count;
+        void *watch; /* of discover */
+};
+
+struct catalog {
+        struct catalog_source **sources;
+        size_t source_count;
+        struct id_map runs, files, series; /* by id */
+};
+
+void catalog_init(struct catalog *catalog);
+void catalog_deinit(struct catalog *catalog); /* frees everything but the stores, which the owner closes before */
+
+/* Takes the store, on failure too. name may be NULL. -ENOMEM, -EEXIST (same URL). */
+int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store, struct catalog_source **ret_source);
+
+/* By name or URL; NULL if there is none. */
+struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name);
+
+/* Finds or makes the file, and its run. *ret_added (may be NULL) tells which. -ENOMEM. */
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size, struct catalog_file **ret_file, bool *ret_added);
+
+/* By id; NULL if there is none. */
+struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t id);
+struct catalog_run *catalog_find_run(const struct catalog *catalog, uint64_t id);
+struct catalog_series *catalog_find_series(const struct catalog *catalog, uint64_t id);
+
+/* Removes the file, and its run when it was the last. Its blocks and lane pointers must be NULL. */
+void catalog_remove_file(struct catalog_file *file);
+
+/* Learns the series of an extent that is published: new tags, first metadata, counts, last step. The image is valid. -ENOMEM. */
+int catalog_learn(struct catalog_run *run, const struct extent_header *extent);
+
+/* A run's state: the least finished of its files. */
+enum catalog_state catalog_run_state(const struct catalog_run *run);

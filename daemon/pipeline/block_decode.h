@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes of an event file in, one extent out: the data path (frame, verify, decode, publish) as one pure function. It does
+ * not allocate from the heap on its way, log, or look at a clock; it may run on any thread. The bytes are a
+ * contiguous piece of the file; the extent is written into memory that the caller owns (a segment of the ring).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base.h"
+
+/* Who the extent is of. The strings are borrowed; the ids are those of extent_format.h. */
+struct block_file {
+        uint64_t source_id, run_id, file_id, file_version;
+        const char *source_url; /* NUL-terminated, for series ids */
+        const char *run_name;
+        uint32_t run_name_size;
+        const char *path;
+        uint32_t path_size;
+};
+
+/* A place in a file: a TFRecord and the first of its values that is meant. */
+struct block_position {
+        uint64_t offset;
+        uint32_t index;
+};
+
+struct block_input {
+        const struct block_file *file;
+        const uint8_t *bytes;        /* of the file from bytes_offset on */
+        uint64_t bytes_offset;
+        uint64_t size_bytes;
+        struct block_position begin; /* where to go on; bytes_offset <= begin.offset */
+        uint64_t search_offset;      /* 0, or: begin.offset has no right header, and no right header begins before this offset */
+        struct block_position end;   /* offset 0: to the end of the bytes; else stop exactly here (a block fetched again) */
+        bool last;                   /* the bytes reach to the end of the file as it is known: what is incomplete is not yet written */
+        uint64_t record_max_bytes;   /* longer payloads are skipped as too large */
+        uint32_t payload_inline_max_bytes; /* larger payloads are external; 256 KiB and at most half a segment */
+        uint64_t segment_bytes;      /* of the ring: extents are never larger, and the image depends on it */
+};
+
+enum block_damage_reason {
+        BLOCK_DAMAGE_LENGTH_CRC = 1, /* no right header; skipped up to the next one */
+        BLOCK_DAMAGE_DATA_CRC,
+        BLOCK_DAMAGE_NOT_AN_EVENT,   /* right CRC, but no Event can be decoded of it */
+        BLOCK_DAMAGE_TOO_LARGE,
+};
+
+struct block_damage {
+        uint64_t offset;
+        uint64_t size_bytes;
+        enum block_damage_reason reason;
+};
+
+#define BLOCK_DAMAGE_MOST 16 /* places named for each extent; damage_count counts all */
+
+/* The words for people: "length CRC", "data CRC", "not an event", "too large". */
+const char *block_damage_name(enum block_damage_reason reason);
+
+struct block_output {
+        uint64_t extent_bytes;     /* 0: nothing was written */
+        struct block_position begin, end; /* the range that the extent covers */
+        uint32_t record_count;
+        struct block_position next; /* where to go on; equals end but where bytes are still being searched */
+        uint64_t search_offset;    /* as in the input, for the next call */
+        uint64_t need_bytes;       /* of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0 unknown */
+        int64_t last_step;         /* largest step of a value; valid if record_count of values is not 0 */
+        bool has_last_step;
+        uint32_t damage_count;
+        struct block_damage damage[BLOCK_DAMAGE_MOST];
+};
+
+/*
+ * Decodes as many records as the bytes and the room hold and writes one finished extent (header and CRC included) at memory,
+ * which is 64-byte aligned.
+ *
+ * 0            all complete records up to the end are in the extent (or there were none: extent_bytes is 0)
+ * STAGE_MORE   likewise, and the bytes end inside an item: come again with bytes from next.offset on (next.offset may be
+ *              far behind the bytes given, where a too large record is skipped). With input->last this is "not yet written".
+ * STAGE_FULL   the room is used up; go on at next with new memory. extent_bytes 0: nothing fitted into this room at all;
+ *              given a whole segment, it always makes progress
+ */
+int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes, struct block_output *ret_output);
+
+/*
+ * The one value at position, as a one-record extent of any size with its payload inline (the answer to `payload`).
+ * The bytes hold that TFRecord whole. Allocates; *ret_memory is the caller's to free. -ENOMEM; STAGE_CORRUPT if no such value is there.
+ */
+int block_decode_value(const struct block_input *input, void **ret_memory, uint64_t *ret_size_bytes);
