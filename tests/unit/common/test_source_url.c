@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/source_url.h"
+
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base.h"
+
+static const struct {
+        const char *url, *normal; /* NULL: -EINVAL */
+} cases[] = {
+        { "/data/logs", "/data/logs" },
+        { "/data//logs///", "/data/logs" },
+        { "/data/./logs/.", "/data/logs" },
+        { "/no-such/a/../b", "/no-such/b" },
+        { "/../../no-such", "/no-such" },
+        { "/", "/" },
+        { "//", "/" },
+        { "/a...b/..c/", "/a...b/..c" },
+        { "file:///data/logs/", "/data/logs" },
+        { "FILE:///data/logs", "/data/logs" },
+        { "file://localhost/data", "/data" },
+        { "file:/data", "/data" },
+        { "file:///a%20b%2fc", "/a b/c" },
+        { "file:///a%2", "/a%2" },
+        { "file:///a%zz", "/a%zz" },
+        { "file://other/data", NULL },
+        { "file:///a%00b", NULL },
+        { "/a%20b", "/a%20b" },
+        { "HTTP://Example.COM/Path/", "http://example.com/Path" },
+        { "http://example.com", "http://example.com" },
+        { "http://example.com/", "http://example.com" },
+        { "http://example.com:80/x", "http://example.com/x" },
+        { "https://example.com:443/x", "https://example.com/x" },
+        { "http://example.com:443/x", "http://example.com:443/x" },
+        { "http://[::1]:8080/x", "http://[::1]:8080/x" },
+        { "https://me:pass%40@host/x?token=1#here", "https://host/x" },
+        { "https://a@b@host/x", "https://host/x" },
+        { "https://host/a@b", "https://host/a@b" },
+        { "https://host?token=a/b", "https://host" },
+        { "s3://Bucket/a//b/", "s3://bucket/a//b" },
+        { "http:///x", NULL },
+        { "http://user@/x", NULL },
+        { "", NULL },
+};
+
+START_TEST(normal_form) {
+        char *normal = NULL;
+        int r = source_url_normalize(cases[_i].url, &normal);
+
+        if (!cases[_i].normal) {
+                ck_assert_int_eq(r, -EINVAL);
+                ck_assert_ptr_null(normal);
+                return;
+        }
+        ck_assert_int_eq(r, 0);
+        ck_assert_str_eq(normal, cases[_i].normal);
+        free(normal);
+}
+END_TEST
+
+START_TEST(normal_form_is_stable) {
+        char *once = NULL, *twice = NULL;
+
+        if (!cases[_i].normal)
+                return;
+        ck_assert_int_eq(source_url_normalize(cases[_i].url, &once), 0);
+        ck_assert_int_eq(source_url_normalize(once, &twice), 0);
+        ck_assert_str_eq(once, twice);
+        free(once);
+        free(twice);
+}
+END_TEST
+
+START_TEST(relative_path) {
+        char *normal = NULL;
+
+        ck_assert_int_eq(chdir("/usr"), 0);
+        ck_assert_int_eq(source_url_normalize("./no-such//x", &normal), 0);
+        ck_assert_str_eq(normal, "/usr/no-such/x");
+        free(normal);
+}
+END_TEST
+
+/* "link/.." is where the link leads, as it is for every program that opens it. */
+START_TEST(dot_dot_behind_a_link) {
+        char directory[] = "/tmp/source-url-XXXXXX";
+        char inner[64], link[64], url[96], *normal = NULL;
+
+        ck_assert_ptr_nonnull(mkdtemp(directory));
+        snprintf(inner, sizeof(inner), "%s/a", directory);
+        snprintf(link, sizeof(link), "%s/link", directory);
+        snprintf(url, sizeof(url), "%s/link/../bin", directory);
+        ck_assert_int_eq(mkdir(inner, 0700), 0);
+        ck_assert_int_eq(symlink("/usr/lib", link), 0);
+        ck_assert_int_eq(source_url_normalize(url, &normal), 0);
+        ck_assert_str_eq(normal, "/usr/bin");
+        free(normal);
+        unlink(link);
+        rmdir(inner);
+        rmdir(directory);
+}
+END_TEST
+
+START_TEST(below) {
+        size_t size = 99;
+
+        ck_assert(source_url_is_below("/data", "/data", &size));
+        ck_assert_uint_eq(size, 5);
+        ck_assert(source_url_is_below("/data", "/data/a/b", &size));
+        ck_assert_uint_eq(size, 6);
+        ck_assert(source_url_is_below("/", "/data", &size));
+        ck_assert_uint_eq(size, 1);
+        ck_assert(source_url_is_below("http://host", "http://host/x", &size));
+        size = 99;
+        ck_assert(!source_url_is_below("/data", "/database", &size));
+        ck_assert(!source_url_is_below("/data/a", "/data", &size));
+        ck_assert(!source_url_is_below("http://host", "http://hosts/x", &size));
+        ck_assert_uint_eq(size, 99);
+}
+END_TEST
+
+START_TEST(scheme) {
+        ck_assert(source_url_has_scheme("http://host"));
+        ck_assert(!source_url_has_scheme("/data"));
+        ck_assert(!source_url_has_scheme("/http://host"));
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("source_url");
+        TCase *tcase = tcase_create("source_url");
+        SRunner *runner = srunner_create(suite);
+        int failed;
+
+        suite_add_tcase(suite, tcase);
+        tcase_add_loop_test(tcase, normal_form, 0, (int)ARRAY_SIZE(cases));
+        tcase_add_loop_test(tcase, normal_form_is_stable, 0, (int)ARRAY_SIZE(cases));
+        tcase_add_test(tcase, relative_path);
+        tcase_add_test(tcase, dot_dot_behind_a_link);
+        tcase_add_test(tcase, below);
+        tcase_add_test(tcase, scheme);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? 1 : 0;
+}
