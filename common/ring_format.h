@@ -59,7 +59,7 @@ struct ring_super {
         uint32_t segment_count;
         _Atomic uint32_t segments_ready; /* release by the daemon, acquire by clients */
         _Atomic uint32_t state;          /* likewise */
-        uint32_t reserved[9];
+        uint32_t reserved[11];
 };
 
 static_assert(sizeof(struct ring_super) == 128, "layout");

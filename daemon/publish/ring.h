@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring's segments: who fills them, who pins them, which one is recycled next. The memory and its page tiers are
- * ring_memory's. Loop thread, but for ring_segment_memory(), which any thread may call for a segment that it owns.
+ * ring_memory's. Loop thread, but for ring_segment_memory() and ring_segment_prepare(), which any thread may call for a segment
+ * that it owns.
  */
 #pragma once
 
@@ -9,8 +10,7 @@
 #include <stdint.h>
 
 #include "common/ring_format.h"
-
-enum ring_huge { RING_HUGE_OFF, RING_HUGE_TRY, RING_HUGE_ON };
+#include "daemon/publish/ring_memory.h"
 
 #define RING_SEGMENT_NONE UINT32_MAX
 
@@ -37,9 +37,18 @@ void ring_set_state(struct ring *ring, enum ring_state state);
 uint8_t *ring_segment_memory(const struct ring *ring, uint32_t segment);
 uint64_t ring_segment_generation(const struct ring *ring, uint32_t segment);
 
-/* A segment that has never been filled, made present; RING_SEGMENT_NONE when there is none left. */
+/*
+ * A segment that has never been filled, for a new owner; RING_SEGMENT_NONE when there is none left. Its owner calls
+ * ring_segment_prepare() before the first use.
+ */
 uint32_t ring_take_free(struct ring *ring);
 uint32_t ring_free_count(const struct ring *ring);
+
+/* Makes a segment's memory present; quick where it is already. Any thread that owns the segment. -ENOMEM, -ENOSPC. */
+int ring_segment_prepare(const struct ring *ring, uint32_t segment);
+
+/* There is no memory for this segment nor for those never used: they are taken out of the ring. Its owner gives it up. */
+void ring_stop_growing(struct ring *ring, uint32_t segment);
 
 /* Gives a closed segment without pins to a new owner: bumps its generation. What was in it is gone. */
 void ring_recycle(struct ring *ring, uint32_t segment);
