@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/source_url.h"
 
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/base.h"
+#include "tests/unit/runner.h"
 
 static const struct {
         const char *url, *normal; /* NULL: -EINVAL */
@@ -46,31 +46,30 @@ static const struct {
         { "", NULL },
 };
 
-START_TEST(normal_form) {
+static void check_normal_form(const char *url, const char *expected) {
         char *normal = NULL;
-        int r = source_url_normalize(cases[_i].url, &normal);
+        int r = source_url_normalize(url, &normal);
 
-        if (!cases[_i].normal) {
-                ck_assert_int_eq(r, -EINVAL);
-                ck_assert_ptr_null(normal);
+        if (!expected) {
+                ck_assert_msg(r == -EINVAL && !normal, "%s is taken", url);
                 return;
         }
-        ck_assert_int_eq(r, 0);
-        ck_assert_str_eq(normal, cases[_i].normal);
+        ck_assert_msg(r == 0, "%s is refused", url);
+        ck_assert_str_eq(normal, expected);
         free(normal);
+}
+
+START_TEST(normal_form) {
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                check_normal_form(cases[i].url, cases[i].normal);
 }
 END_TEST
 
 START_TEST(normal_form_is_stable) {
-        char *once = NULL, *twice = NULL;
-
-        if (!cases[_i].normal)
-                return;
-        ck_assert_int_eq(source_url_normalize(cases[_i].url, &once), 0);
-        ck_assert_int_eq(source_url_normalize(once, &twice), 0);
-        ck_assert_str_eq(once, twice);
-        free(once);
-        free(twice);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                if (cases[i].normal)
+                        check_normal_form(cases[i].normal, cases[i].normal);
+        }
 }
 END_TEST
 
@@ -129,21 +128,4 @@ START_TEST(scheme) {
 }
 END_TEST
 
-int main(void) {
-        Suite *suite = suite_create("source_url");
-        TCase *tcase = tcase_create("source_url");
-        SRunner *runner = srunner_create(suite);
-        int failed;
-
-        suite_add_tcase(suite, tcase);
-        tcase_add_loop_test(tcase, normal_form, 0, (int)ARRAY_SIZE(cases));
-        tcase_add_loop_test(tcase, normal_form_is_stable, 0, (int)ARRAY_SIZE(cases));
-        tcase_add_test(tcase, relative_path);
-        tcase_add_test(tcase, dot_dot_behind_a_link);
-        tcase_add_test(tcase, below);
-        tcase_add_test(tcase, scheme);
-        srunner_run_all(runner, CK_NORMAL);
-        failed = srunner_ntests_failed(runner);
-        srunner_free(runner);
-        return failed ? 1 : 0;
-}
+RUNNER_MAIN("common/source_url", normal_form, normal_form_is_stable, relative_path, dot_dot_behind_a_link, below, scheme)
