@@ -74,7 +74,7 @@ PRODUCT := $(COMMON) $(DAEMON) $(LIBRARY) $(CLI)
 # Unit tests mirror the tree, with or without daemon/; what lies beside them under another name is linked to all of them.
 unit_files := $(sort $(wildcard tests/unit/*.c tests/unit/*/*.c tests/unit/*/*/*.c tests/unit/*/*/*/*.c))
 unit_tests := $(foreach file,$(unit_files),$(if $(filter test_%,$(notdir $(file))),$(file)))
-UNIT_TESTS := $(filter $(foreach part,$(ONLY) $(patsubst daemon/%,%,$(ONLY)),tests/unit/$(part)/%) $(if $(filter daemon,$(ONLY)),%),\
+UNIT_TESTS := $(filter tests/unit/tests/% $(foreach part,$(ONLY) $(patsubst daemon/%,%,$(ONLY)),tests/unit/$(part)/%) $(if $(filter daemon,$(ONLY)),%),\
                 $(unit_tests))
 UNIT_HELPERS := $(filter-out $(unit_tests),$(unit_files))
 FUZZERS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
