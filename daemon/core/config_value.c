@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One reader for each type. A number may also be a string, which is what options and variables are; so they share the
+ * readers. A field changes only when the whole value is right.
+ */
+#include "daemon/core/config_value.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "common/base.h"
+
+#define SOURCES_MAX 4096
+#define UIDS_MAX 4096
+#define POLL_MIN_S 0.05
+#define POLL_MAX_S 86400.0
+
+static void *field_of(const struct config_key *key, struct config *config) {
+        return (char *)config + key->offset;
+}
+
+/* Digits, and for sizes one unit behind them. */
+static int number_from_text(const char *text, bool with_unit, uint64_t *ret_number) {
+        static const char units[] = "KMGT";
+        uint64_t number;
+        char *end;
+
+        if (text[0] < '0' || text[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        number = strtoull(text, &end, 10);
+        if (errno)
+                return -EINVAL;
+        if (with_unit && *end) {
+                const char *unit = strchr(units, *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
+
+                if (!unit || __builtin_mul_overflow(number, UINT64_C(1) << (10 * (unit - units + 1)), &number))
+                        return -EINVAL;
+                end++;
+        }
+        if (*end)
+                return -EINVAL;
+        *ret_number = number;
+        return 0;
+}
+
+static int number_from_json(const json_t *value, bool with_unit, uint64_t *ret_number) {
+        if (json_is_string(value))
+                return number_from_text(json_string_value(value), with_unit, ret_number);
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+                return -EINVAL;
+        *ret_number = (uint64_t)json_integer_value(value);
+        return 0;
+}
+
+static int store_size(const struct config_key *key, const json_t *value, void *field) {
+        uint64_t number;
+        int r = number_from_json(value, true, &number);
+
+        if (r < 0 || number < key->min || number > key->max)
+                return -EINVAL;
+        *(uint64_t *)field = number;
+        return 0;
+}
+
+static int store_count(const struct config_key *key, const json_t *value, void *field) {
+        uint64_t number;
+        int r = number_from_json(value, false, &number);
+
+        if (r < 0 || number < key->min || number > key->max)
+                return -EINVAL;
+        *(unsigned *)field = (unsigned)number;
+        return 0;
+}
+
+static int store_word(const struct config_key *key, const json_t *value, void *field) {
+        for (unsigned i = 0; json_is_string(value) && key->words[i]; i++) {
+                if (!strcmp(key->words[i], json_string_value(value))) {
+                        *(unsigned *)field = i;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+static int seconds_from_text(const char *text, double *ret_seconds) {
+        size_t digits = strspn(text, "0123456789.");
+        char *end;
+
+        /* strtod() also takes hexadecimal numbers, exponents, "inf" and leading blanks. */
+        if (digits == 0 || text[digits])
+                return -EINVAL;
+        *ret_seconds = strtod(text, &end);
+        return *end ? -EINVAL : 0;
+}
+
+static int store_poll(const json_t *value, int64_t *field) {
+        double seconds;
+
+        if (json_is_number(value)) {
+                seconds = json_number_value(value);
+        } else if (!json_is_string(value)) {
+                return -EINVAL;
+        } else if (!strcmp(json_string_value(value), "auto") || !strcmp(json_string_value(value), "never")) {
+                *field = json_string_value(value)[0] == 'a' ? CONFIG_POLL_AUTO : CONFIG_POLL_NEVER;
+                return 0;
+        } else if (seconds_from_text(json_string_value(value), &seconds) < 0) {
+                return -EINVAL;
+        }
+        if (!(seconds >= POLL_MIN_S && seconds <= POLL_MAX_S))
+                return -EINVAL;
+        *field = (int64_t)llround(seconds * 1e9);
+        return 0;
+}
+
+static int store_path(const json_t *value, char **field) {
+        char *path = NULL;
+
+        if (!json_is_string(value) || json_string_length(value) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+                return -EINVAL;
+        if (json_string_length(value) > 0 && !(path = strdup(json_string_value(value))))
+                return -ENOMEM;
+        free(*field);
+        *field = path;
+        return 0;
+}
+
+static void free_sources(struct config_source *sources, size_t count) {
+        for (size_t i = 0; i < count; i++) {
+                free(sources[i].url);
+                free(sources[i].name);
+        }
+        free(sources);
+}
+
+static int read_source(const json_t *value, struct config_source *ret_source) {
+        const json_t *url = json_is_object(value) ? json_object_get(value, "url") : value;
+        const json_t *name = json_is_object(value) ? json_object_get(value, "name") : NULL;
+
+        if (!json_is_string(url) || json_string_length(url) == 0)
+                return -EINVAL;
+        if (name && (!json_is_string(name) || json_string_length(name) == 0))
+                return -EINVAL;
+        if (json_is_object(value) && json_object_size(value) != (name ? 2 : 1))
+                return -EINVAL; /* a member that is neither */
+        ret_source->url = strdup(json_string_value(url));
+        ret_source->name = name ? strdup(json_string_value(name)) : NULL;
+        return ret_source->url && (!name || ret_source->name) ? 0 : -ENOMEM;
+}
+
+static int store_sources(const json_t *value, struct config *config, const json_t **ret_culprit) {
+        size_t count = json_array_size(value);
+        struct config_source *sources;
+
+        if (!json_is_array(value) || count > SOURCES_MAX)
+                return -EINVAL;
+        sources = calloc(count + 1, sizeof(*sources));
+        if (!sources)
+                return -ENOMEM;
+        for (size_t i = 0; i < count; i++) {
+                int r = read_source(json_array_get(value, i), &sources[i]);
+
+                if (r < 0) {
+                        *ret_culprit = json_array_get(value, i);
+                        free_sources(sources, count);
+                        return r;
+                }
+        }
+        free_sources(config->sources, config->source_count);
+        config->sources = sources;
+        config->source_count = count;
+        return 0;
+}
+
+static int store_uids(const json_t *value, struct config *config, const json_t **ret_culprit) {
+        size_t count = json_array_size(value);
+        CLEANUP(freep) uid_t *uids = NULL;
+
+        if (!json_is_array(value) || count > UIDS_MAX)
+                return -EINVAL;
+        uids = calloc(count + 1, sizeof(*uids));
+        if (!uids)
+                return -ENOMEM;
+        for (size_t i = 0; i < count; i++) {
+                uint64_t number;
+                int r = number_from_json(json_array_get(value, i), false, &number);
+
+                if (r < 0 || number >= (uid_t)-1) {
+                        *ret_culprit = json_array_get(value, i);
+                        return -EINVAL;
+                }
+                uids[i] = (uid_t)number;
+        }
+        free(config->allow_uids);
+        config->allow_uids = steal_pointer(&uids);
+        config->allow_uid_count = count;
+        return 0;
+}
+
+int config_value_store(const struct config_key *key, const json_t *value, struct config *config, const json_t **ret_culprit) {
+        void *field = field_of(key, config);
+
+        *ret_culprit = value;
+        switch (key->type) {
+        case CONFIG_TYPE_SOURCES:
+                return store_sources(value, config, ret_culprit);
+        case CONFIG_TYPE_UIDS:
+                return store_uids(value, config, ret_culprit);
+        case CONFIG_TYPE_PATH:
+                return store_path(value, field);
+        case CONFIG_TYPE_SIZE:
+                return store_size(key, value, field);
+        case CONFIG_TYPE_COUNT:
+                return store_count(key, value, field);
+        case CONFIG_TYPE_WORD:
+                return store_word(key, value, field);
+        case CONFIG_TYPE_POLL:
+                return store_poll(value, field);
+        }
+        return -EINVAL;
+}
+
+void config_value_reset(const struct config_key *key, struct config *config) {
+        void *field = field_of(key, config);
+
+        switch (key->type) {
+        case CONFIG_TYPE_SOURCES:
+                free_sources(config->sources, config->source_count);
+                config->sources = NULL;
+                config->source_count = 0;
+                break;
+        case CONFIG_TYPE_UIDS:
+                free(config->allow_uids);
+                config->allow_uids = NULL;
+                config->allow_uid_count = 0;
+                break;
+        case CONFIG_TYPE_PATH:
+                free(*(char **)field);
+                *(char **)field = NULL;
+                break;
+        case CONFIG_TYPE_SIZE:
+                *(uint64_t *)field = key->initial;
+                break;
+        case CONFIG_TYPE_COUNT:
+        case CONFIG_TYPE_WORD:
+                *(unsigned *)field = (unsigned)key->initial;
+                break;
+        case CONFIG_TYPE_POLL:
+                *(int64_t *)field = (int64_t)key->initial;
+                break;
+        }
+}
+
+json_t *config_value_from_text(const struct config_key *key, const char *text) {
+        json_t *value;
+
+        if (key->type != CONFIG_TYPE_SOURCES && key->type != CONFIG_TYPE_UIDS)
+                return json_string(text);
+        if (text[strspn(text, " \t\n")] == '[' && (value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))
+                return value;
+        return json_pack(text[0] ? "[s]" : "[]", text);
+}
