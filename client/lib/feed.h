@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extents that come over the socket: frames in, whole extents with their queue entries out, in order. The answer to `payload`
+ * is an extent too, and kept apart. What it holds is bounded: the daemon sends no more than was acknowledged, and one that
+ * does is refused.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/ring_format.h"
+#include "common/wire.h"
+
+#define FEED_SEGMENT_PAYLOAD UINT32_MAX /* an entry's segment: the extent answers `payload` */
+
+/* One entry with its extent, which is 64-byte aligned; extent is NULL for an entry without one. */
+struct feed_item {
+        struct feed_item *next;
+        struct ring_entry entry;
+        uint8_t *extent;
+        uint64_t received_bytes, space_bytes;
+};
+
+struct feed_item *feed_item_free(struct feed_item *item); /* takes NULL, returns NULL */
+
+struct feed {
+        struct feed_item *first, *last; /* whole ones of the stream */
+        uint64_t count, held_bytes;
+        struct feed_item *partial;
+        struct feed_item *payload; /* whole answer to `payload` */
+        const char *problem;       /* static; why feed_take_frame() gave -EPROTO */
+};
+
+void feed_init(struct feed *feed);
+void feed_deinit(struct feed *feed);
+
+/* Takes what an extent frame holds (copies it). -EPROTO: it is none that may come now; -ENOMEM. */
+int feed_take_frame(struct feed *feed, const struct wire_frame *frame);
+
+/* The first whole item of the stream, the caller's from now on; NULL: none. */
+struct feed_item *feed_steal_next(struct feed *feed);
+
+/* The answer to `payload`, likewise. */
+struct feed_item *feed_steal_payload(struct feed *feed);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Order of one hr_next(): the last batch is acknowledged; entries are taken as long as there are some; only where there is none is the
+ * socket looked at, and then slept on. What the daemon had delivered before it went is so read before its end is reported.
+ */
+#include "client/lib/stream.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "client/lib/call.h"
+#include "client/lib/link.h"
+#include "client/lib/subscribe.h"
+
+#define PUMP_EVERY 16 /* batches: notifications are read also where records never run out */
+
+/* Positive outcome of the functions below: nothing of this entry is for the caller. */
+#define STREAM_E_SKIP 100
+
+static void globs_clear(struct globs *globs) {
+        for (size_t i = 0; i < globs->count; i++)
+                free(globs->patterns[i]);
+        free(globs->patterns);
+        *globs = (struct globs){ 0 };
+}
+
+void stream_drop_payload(struct stream *stream) {
+        stream->payload = feed_item_free(stream->payload);
+        if (stream->payload_memory)
+                munmap((void *)(uintptr_t)stream->payload_memory, stream->payload_bytes);
+        stream->payload_memory = NULL;
+}
+
+struct stream *stream_free(struct stream *stream) {
+        if (!stream)
+                return NULL;
+        stream_drop_payload(stream);
+        shared_map_close(&stream->map);
+        feed_item_free(stream->item);
+        globs_clear(&stream->tags);
+        globs_clear(&stream->plugins);
+        series_table_deinit(&stream->table);
+        free(stream->series);
+        free(stream);
+        return NULL;
+}
+
+static int stream_fail(struct hr_connection *connection, int r, const char *problem) {
+        return link_break(connection, r, "%s: %s", hr_daemon_name(connection), problem);
+}
+
+/* ---- Entries ----------------------------------------------------------------------------------------------------------------- */
+
+/* Gives back what was taken. 0 or -errno. */
+static int acknowledge(struct hr_connection *connection) {
+        struct stream *stream = connection->stream;
+        int r;
+
+        stream->view.bytes = NULL;
+        stream->item = feed_item_free(stream->item);
+        stream_drop_payload(stream);
+        if (stream->transport == HR_TRANSPORT_INLINE) {
+                if (stream->acked == stream->taken)
+                        return 0;
+                stream->acked = stream->taken;
+                return call_notify(connection, "ack", json_pack("{s:I}", "position", (json_int_t)stream->acked));
+        }
+        if (!shared_map_acknowledge(&stream->map))
+                return 0;
+        r = wire_writer_wake(&connection->writer, connection->fd);
+        /* A socket that broke is noticed where it is read. */
+        return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(-r)) : 0;
+}
+
+/* The next entry of either transport. 0, HR_AGAIN, -EPROTO. */
+static int take_entry(struct hr_connection *connection, struct ring_entry *ret_entry, const uint8_t **ret_extent) {
+        struct stream *stream = connection->stream;
+        int r;
+
+        if (stream->transport == HR_TRANSPORT_MAP) {
+                r = shared_map_next(&stream->map, ret_entry, ret_extent);
+                return r < 0 ? stream_fail(connection, r, stream->map.problem) : r;
+        }
+        stream->item = feed_steal_next(&connection->feed);
+        if (!stream->item)
+                return HR_AGAIN;
+        stream->taken++;
+        *ret_entry = stream->item->entry;
+        *ret_extent = stream->item->extent;
+        return 0;
+}
+
+/* ---- What the filters let through ---------------------------------------------------------------------------------------------- */
+
+static bool globs_match(const struct globs *globs, struct hr_text text) {
+        if (globs->count == 0)
+                return true;
+        for (size_t i = 0; i < globs->count; i++) {
+                if (fnmatch(globs->patterns[i], text.bytes, 0) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static bool is_wanted(const struct stream *stream, const struct hr_series *series) {
+        return globs_match(&stream->tags, series->tag) && globs_match(&stream->plugins, series->plugin);
+}
+
+/* The name below the prefix; "." for the prefix itself. False: it lies elsewhere. */
+static bool strip_prefix(const char *prefix, struct extent_string name, bool is_run, struct extent_string *ret_name) {
+        size_t size = strlen(prefix);
+
+        *ret_name = name;
+        if (size == 0)
+                return true;
+        if (name.size < size || memcmp(name.bytes, prefix, size) != 0)
+                return false;
+        if (name.size == size && is_run) {
+                *ret_name = (struct extent_string){ (const uint8_t *)".", 1 };
+                return true;
+        }
+        if (name.size <= size + 1 || name.bytes[size] != '/')
+                return false;
+        *ret_name = (struct extent_string){ name.bytes + size + 1, name.size - size - 1 };
+        return true;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------------------------------------- */
+
+static int take_news(struct hr_connection *connection, const struct ring_entry *entry, struct hr_batch *batch) {
+        struct known_file *file = series_table_find_file(&connection->stream->table, entry->file_id);
+
+        if (entry->flags & RING_ENTRY_END) {
+                connection->stream->ended = true;
+                return HR_END;
+        }
+        if (entry->flags & RING_ENTRY_REPLACED)
+                batch->event = HR_REPLACED;
+        else if (entry->flags & RING_ENTRY_GONE)
+                batch->event = HR_GONE;
+        else if (entry->flags & RING_ENTRY_LOST)
+                batch->event = HR_LOST;
+        else
+                return STREAM_E_SKIP;
+        batch->file = file ? &file->public : NULL;
+        batch->file_version = entry->generation;
+        batch->begin_offset = batch->end_offset = entry->source_offset;
+        batch->lost_count = entry->lost_count;
+        batch->next = (struct hr_position){ .file_id = entry->file_id, .file_version = entry->generation };
+        return 0;
+}
+
+static int learn_series(struct hr_connection *connection, const struct extent_view *view, struct extent_string run, uint32_t index) {
+        struct stream *stream = connection->stream;
+        const struct extent_series *entry = &view->series[index];
+        struct known_series *series;
+        bool added, changed;
+        int r;
+
+        r = series_table_add(&stream->table, view->header->source_id, entry->series_id, run, extent_view_tag(view, entry), &series,
+                             &added);
+        if (r < 0)
+                return r;
+        /* Where the stream began behind the start, or the texts were too long for the extent, the daemon knows more. */
+        if (!series->was_asked && ((added && stream->asks_series && !(entry->flags & EXTENT_SERIES_METADATA)) ||
+                                   entry->flags & EXTENT_SERIES_LEFT_OUT)) {
+                series->was_asked = true;
+                if ((r = subscribe_ask_series(connection, series)) < 0)
+                        return r;
+                changed = true;
+        } else {
+                changed = series_table_learn(series, view, entry, &r);
+                if (r < 0)
+                        return r;
+        }
+        if (added || changed)
+                series->is_wanted = is_wanted(stream, &series->public);
+        stream->series[index] = series->is_wanted ? &series->public : NULL;
+        return 0;
+}
+
+static int reserve_series(struct stream *stream, uint32_t count) {
+        struct hr_series **series;
+
+        if (count <= stream->series_space)
+                return 0;
+        series = reallocarray(stream->series, count, sizeof(*series));
+        if (!series)
+                return -ENOMEM;
+        stream->series = series;
+        stream->series_space = count;
+        return 0;
+}
+
+/* Every series word must lead into the table: hr_record_next() does not look again. */
+static bool has_wrong_series(const struct extent_view *view, uint32_t first, uint32_t count) {
+        bool wrong = false;
+
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t series = extent_view_record(view, first + i)->series;
+
+                wrong |= series >= view->series_count && series != EXTENT_SERIES_NONE;
+        }
+        return wrong;
+}
+
+/* Where a stream goes on behind the records [first, +count) of the extent. */
+static struct hr_position position_behind(const struct extent_view *view, uint32_t first, uint32_t count) {
+        const struct extent_header *header = view->header;
+        struct hr_position position = { .file_id = header->file_id, .file_version = header->file_version };
+
+        if (first + count < view->record_count) {
+                const struct extent_record *record = extent_view_record(view, first + count);
+
+                position.offset = record->source_offset;
+                position.index = record->value_index;
+        } else if (header->end_index && view->record_count) {
+                position.offset = extent_view_record(view, view->record_count - 1)->source_offset;
+                position.index = header->end_index;
+        } else {
+                position.offset = header->end_offset;
+        }
+        return position;
+}
+
+static void fill_batch(struct stream *stream, const struct ring_entry *entry, struct hr_batch *batch) {
+        const struct extent_view *view = &stream->view;
+        const struct extent_header *header = view->header;
+
+        batch->event = HR_RECORDS;
+        batch->file_version = header->file_version;
+        batch->begin_offset = header->begin_offset;
+        batch->end_offset = header->end_offset;
+        batch->skipped_count = header->skipped_count;
+        batch->record_count = entry->record_count;
+        batch->min_wall_time = header->min_wall_time;
+        batch->next = position_behind(view, entry->first_record, entry->record_count);
+        batch->at_ = (const struct hr_record *)view->records + entry->first_record;
+        batch->end_ = batch->at_ + entry->record_count;
+        batch->series_ = stream->series;
+        batch->extent_ = view->bytes;
+        batch->marks_ = stream->tags.count == 0 && stream->plugins.count == 0;
+}
+
+static int take_records(struct hr_connection *connection, const struct ring_entry *entry, const uint8_t *extent,
+                        struct hr_batch *batch) {
+        struct stream *stream = connection->stream;
+        struct extent_view *view = &stream->view;
+        struct extent_string run, path;
+        struct known_file *file;
+        int r;
+
+        if (extent_view_init(view, extent, entry->size_bytes) < 0)
+                return stream_fail(connection, -EPROTO, "an entry leads to no extent");
+        if (entry->first_record > view->record_count || entry->record_count > view->record_count - entry->first_record)
+                return stream_fail(connection, -EPROTO, "an entry has more records than its extent");
+        if (view->header->file_id != entry->file_id)
+                return stream_fail(connection, -EPROTO, "an entry and its extent are of different files");
+        if (has_wrong_series(view, entry->first_record, entry->record_count))
+                return stream_fail(connection, -EPROTO, "a record has a series that is not there");
+        if (stream->has_source && view->header->source_id != stream->source_id)
+                return STREAM_E_SKIP;
+        if (!strip_prefix(hr_prefix(connection), extent_view_run_name(view), true, &run) ||
+            !strip_prefix(hr_prefix(connection), extent_view_file_path(view), false, &path))
+                return STREAM_E_SKIP;
+        r = series_table_add_file(&stream->table, view->header->source_id, view->header->file_id,
+                                  subscribe_source_url(connection, view->header->source_id), run, path, &file);
+        if (r == 0)
+                r = reserve_series(stream, view->series_count);
+        for (uint32_t i = 0; i < view->series_count && r == 0; i++)
+                r = learn_series(connection, view, run, i);
+        if (r < 0)
+                return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
+        batch->file = &file->public;
+        fill_batch(stream, entry, batch);
+        return 0;
+}
+
+static int take_batch(struct hr_connection *connection, struct hr_batch *ret_batch) {
+        struct hr_batch batch = { 0 };
+        struct ring_entry entry;
+        const uint8_t *extent;
+        int r = take_entry(connection, &entry, &extent);
+
+        if (r)
+                return r;
+        batch.file_id = entry.file_id;
+        batch.flags = (entry.flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) | (entry.flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
+                      (entry.flags & RING_ENTRY_DAMAGED ? HR_BATCH_DAMAGED : 0);
+        r = extent ? take_records(connection, &entry, extent, &batch) : take_news(connection, &entry, &batch);
+        if (r == 0)
+                *ret_batch = batch;
+        return r;
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------------------------------- */
+
+/* The queue is empty and the socket gave r: what is that for the caller? */
+static int report_end(struct hr_connection *connection, int r) {
+        if (connection->refusal_message)
+                return link_fail(connection, call_outcome(connection->refusal_code), "%s", connection->refusal_message);
+        if (r < 0)
+                return r;
+        if (connection->stream->transport == HR_TRANSPORT_MAP && shared_map_is_closed(&connection->stream->map))
+                return link_break(connection, -ECONNRESET, "%s: ended the session", hr_daemon_name(connection));
+        return 0;
+}
+
+/* Nothing is there: hears what the socket has to say, and sleeps where it has nothing. 0: look again. */
+static int wait_for_entries(struct hr_connection *connection, int64_t deadline_ms) {
+        struct stream *stream = connection->stream;
+        bool is_map = stream->transport == HR_TRANSPORT_MAP;
+        int r;
+
+        if (is_map && !shared_map_sleep(&stream->map))
+                return 0;
+        r = link_pump(connection);
+        if (r == HR_AGAIN && (r = report_end(connection, 0)) == 0)
+                r = link_wait(connection, deadline_ms);
+        return r;
+}
+
+static void pump_now_and_then(struct hr_connection *connection) {
+        if (connection->on_notification && ++connection->stream->since_pump >= PUMP_EVERY) {
+                connection->stream->since_pump = 0;
+                link_pump(connection);
+        }
+}
+
+int hr_next(struct hr_connection *connection, int timeout_ms, struct hr_batch *ret_batch) {
+        struct stream *stream = connection->stream;
+        int64_t deadline_ms = link_deadline(timeout_ms);
+        bool is_last_look = false;
+        int r, lost = 0;
+
+        if (!stream)
+                return link_fail(connection, -EINVAL, "there is no subscription");
+        if (stream->ended)
+                return HR_END;
+        if (connection->broken == -EPROTO)
+                return connection->broken;
+        pump_now_and_then(connection);
+        for (;;) {
+                if ((r = acknowledge(connection)) < 0)
+                        return r;
+                r = take_batch(connection, ret_batch);
+                if (r == STREAM_E_SKIP)
+                        continue;
+                if (r != HR_AGAIN) {
+                        if (stream->transport == HR_TRANSPORT_MAP)
+                                shared_map_awake(&stream->map);
+                        if (r == HR_END)
+                                acknowledge(connection);
+                        return r;
+                }
+                /* The socket's end may have overtaken entries: one more look before it is reported. */
+                if (is_last_look)
+                        return report_end(connection, lost);
+                r = wait_for_entries(connection, deadline_ms);
+                if (r < 0 || r > HR_AGAIN) {
+                        lost = r;
+                        is_last_look = true;
+                } else if (r == HR_AGAIN) {
+                        return r;
+                }
+        }
+}
