@@ -46,5 +46,5 @@ static inline void list_remove(struct list *node) {
 #define list_owner(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
 
 /* The body may remove the node it is at, nothing else. */
-#define list_for_each(node, list) \
-        for (struct list *node = (list)->next, *node##_next_ = node->next; node != (list); node = node##_next_, node##_next_ = node->next)
+#define list_for_each(node, head) \
+        for (struct list *node = (head)->next, *node##_next_ = node->next; node != (head); node = node##_next_, node##_next_ = node->next)
