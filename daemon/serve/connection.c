@@ -87,6 +87,7 @@ static void connection_watch(struct connection *connection) {
 
 /* Writes what the socket takes and recomputes what to wait for. */
 static void connection_write(struct connection *connection) {
+        uint64_t payload_bytes = connection->output.payload_bytes;
         int r;
 
         if (connection->state == CONNECTION_CLOSING)
@@ -100,7 +101,7 @@ static void connection_write(struct connection *connection) {
                 connection_fail(connection);
                 return;
         }
-        if (connection->held && !is_paused(connection))
+        if ((connection->held && !is_paused(connection)) || (payload_bytes && !connection->output.payload_bytes))
                 connection_soon(connection);
         connection_watch(connection);
 }
@@ -248,13 +249,15 @@ uint64_t connection_payload_bytes(const struct connection *connection) {
 }
 
 /* Queues a text as a frame or a line; takes the text, whose terminating NUL becomes the line's end. */
-static int queue_text(struct connection *connection, char *take_text, size_t size, int *take_fds, unsigned fd_count) {
+static int queue_text(struct connection *connection, char *take_text, size_t size, int *take_fds, unsigned fd_count,
+                      uint64_t payload_bytes) {
         struct wire_header header = {.type = WIRE_JSON, .fds = (uint8_t)fd_count, .size_bytes = (uint32_t)size};
         struct output_part part = {
                 .body = take_text,
                 .body_size = size,
                 .take_memory = take_text,
                 .answer_bytes = size + 1,
+                .payload_bytes = payload_bytes,
                 .take_fds = take_fds,
                 .fd_count = fd_count,
         };
@@ -274,7 +277,8 @@ static void drop_fds(int *fds, unsigned fd_count) {
                 close_fdp(&fds[i]);
 }
 
-void connection_send_json(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count) {
+static void send_message(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count,
+                         uint64_t payload_bytes) {
         char *text = connection_is_open(connection) ? json_dumps(take_message, JSON_COMPACT) : NULL;
         size_t size = text ? strlen(text) : 0;
 
@@ -286,7 +290,7 @@ void connection_send_json(struct connection *connection, json_t *take_message, i
                         connection_fail(connection); /* no memory: better no answer than a wrong one */
                 return;
         }
-        if (queue_text(connection, text, size, take_fds, fd_count)) {
+        if (queue_text(connection, text, size, take_fds, fd_count, payload_bytes)) {
                 connection_fail(connection);
         } else if (connection->output.answer_bytes > CONNECTION_OUTPUT_MOST_BYTES) {
                 log_warning("client does not read its answers, closed", "waiting_bytes=%llu",
@@ -295,6 +299,14 @@ void connection_send_json(struct connection *connection, json_t *take_message, i
         } else {
                 connection_flush(connection);
         }
+}
+
+void connection_send_json(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count) {
+        send_message(connection, take_message, take_fds, fd_count, 0);
+}
+
+void connection_send_memory(struct connection *connection, json_t *take_message, int take_fd, uint64_t size_bytes) {
+        send_message(connection, take_message, &take_fd, 1, size_bytes);
 }
 
 void connection_notify(struct connection *connection, json_t *take_message) {

@@ -24,7 +24,7 @@ struct connection;
 struct connection_operations {
         void (*on_json)(void *userdata, const char *text, size_t size);
         void (*on_wake)(void *userdata); /* a wake frame */
-        void (*on_soon)(void *userdata); /* after connection_soon() */
+        void (*on_soon)(void *userdata); /* after connection_soon(), and when no payload waits to be written any more */
         void (*on_input_end)(void *userdata); /* lines only: no more requests will come, but answers are still read */
         void (*on_closed)(void *userdata);    /* the last call; the connection is freed after it */
 };
@@ -38,6 +38,9 @@ bool connection_is_framed(const struct connection *connection); /* false for lin
 
 /* Sends a message; takes it and the descriptors, which belong to it. */
 void connection_send_json(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count);
+
+/* As connection_send_json() with one descriptor, of memory of that size: it counts until it is sent. */
+void connection_send_memory(struct connection *connection, json_t *take_message, int take_fd, uint64_t size_bytes);
 
 /* As connection_send_json(), but drops the message where the client does not read what was sent before. */
 void connection_notify(struct connection *connection, json_t *take_message);
@@ -60,7 +63,7 @@ void connection_flush(struct connection *connection);
 /* Calls on_soon from the loop. */
 void connection_soon(struct connection *connection);
 
-/* Bytes of connection_send_extent() that wait to be written. */
+/* Bytes of connection_send_memory() and _send_extent() that wait to be written. */
 uint64_t connection_payload_bytes(const struct connection *connection);
 
 /* Takes no more input, writes what is queued, then closes. */

@@ -6,31 +6,13 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/core/utf8.h"
 
-/* Bytes of the character at the front of text, 0 if there is no right one (RFC 3629: no surrogates, no overlong forms). */
-static size_t character_size(const uint8_t *text, size_t size) {
-        static const struct {
-                uint8_t first_least, first_most, second_least, second_most, size;
-        } forms[] = {
-                {0x01, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-                {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-                {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-        };
+/* Bytes of the character at the front of text, 0 if there is none that can be shown. */
+static size_t character_size(const char *text, size_t size) {
+        size_t length = *text ? utf8_sequence_size((const uint8_t *)text, size) : 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-                if (text[0] < forms[i].first_least || text[0] > forms[i].first_most)
-                        continue;
-                if (forms[i].size > size)
-                        return 0;
-                if (forms[i].size > 1 && (text[1] < forms[i].second_least || text[1] > forms[i].second_most))
-                        return 0;
-                for (size_t k = 2; k < forms[i].size; k++) {
-                        if ((text[k] & 0xC0) != 0x80)
-                                return 0;
-                }
-                return forms[i].size;
-        }
-        return 0;
+        return length == UTF8_INCOMPLETE ? 0 : length;
 }
 
 /* The name as it is shown: each byte that belongs to no character becomes U+FFFD. NULL: no memory. */
@@ -41,7 +23,7 @@ static json_t *shown(const char *bytes, size_t size) {
         if (!text)
                 return NULL;
         for (size_t at = 0, step; at < size; at += step) {
-                step = character_size((const uint8_t *)bytes + at, size - at);
+                step = character_size(bytes + at, size - at);
                 if (step) {
                         memcpy(text + length, bytes + at, step);
                         length += step;

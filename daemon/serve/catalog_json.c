@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/serve/catalog_json.h"
+
+#include <errno.h>
+#include <string.h>
+#include <uv.h>
+
+#include "common/base.h"
+#include "daemon/serve/name.h"
+
+#define UNREADABLE_MOST 100u /* directories named of one source */
+
+/* Takes the object and gives it back if all that was put into it is there. */
+static json_t *complete(json_t *take_object, int failed) {
+        if (!failed)
+                return take_object;
+        json_decref(take_object);
+        return NULL;
+}
+
+static int set_name(json_t *object, const char *key, const struct catalog_name *name) {
+        return name_set(object, key, name->bytes, name->size);
+}
+
+json_t *catalog_json_number(uint64_t number) {
+        return json_integer((json_int_t)min_u64(number, INT64_MAX));
+}
+
+static int set_number(json_t *object, const char *key, uint64_t number) {
+        return json_object_set_new(object, key, catalog_json_number(number));
+}
+
+static json_t *seconds(int64_t time_ns) {
+        return time_ns == INT64_MIN ? json_null() : json_real((double)time_ns / 1e9);
+}
+
+/* What the listing did not say is at least what was loaded. */
+static uint64_t file_size(const struct catalog_file *file) {
+        return file->listed_bytes == UINT64_MAX ? file->loaded_bytes : file->listed_bytes;
+}
+
+bool catalog_json_is_failed(const struct catalog_file *file) {
+        return file->settled && (file->state == CATALOG_UNREADABLE || file->failure.class != STORE_OK);
+}
+
+json_t *catalog_json_failure(const struct store_failure *failure) {
+        json_t *object = json_object();
+
+        return complete(object, name_set(object, "code", failure->code, strlen(failure->code)) ||
+                                        name_set(object, "message", failure->message, strlen(failure->message)));
+}
+
+static void add_run(struct catalog_totals *totals, const struct catalog_run *run) {
+        for (size_t i = 0; i < run->file_count; i++) {
+                const struct catalog_file *file = run->files[i];
+
+                totals->size_bytes += file_size(file);
+                totals->loaded_bytes += file->loaded_bytes;
+                totals->records += file->records;
+                totals->damaged += file->damaged;
+                totals->failed += catalog_json_is_failed(file);
+        }
+}
+
+struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
+        struct catalog_totals totals = {0};
+
+        for (size_t i = 0; i < source->run_count; i++)
+                add_run(&totals, source->runs[i]);
+        return totals;
+}
+
+/* Reads are counted for the whole daemon, listings for the source. */
+static json_t *requests(const struct catalog_source *source, const struct fetch_counters *counters) {
+        return json_pack("{s:o, s:o, s:o}", "list", catalog_json_number(source->list_requests), "read",
+                         catalog_json_number(counters->reads), "retries", catalog_json_number(counters->retries));
+}
+
+static int set_totals(json_t *object, const struct catalog_totals *totals) {
+        return set_number(object, "size_bytes", totals->size_bytes) || set_number(object, "loaded_bytes", totals->loaded_bytes) ||
+               set_number(object, "records", totals->records) || set_number(object, "damaged", totals->damaged);
+}
+
+static const char *source_state_name(enum catalog_source_state state) {
+        static const char *const names[] = {
+                [CATALOG_SOURCE_LOADING] = "loading",
+                [CATALOG_SOURCE_OK] = "ok",
+                [CATALOG_SOURCE_FAILING] = "failing",
+        };
+
+        return names[state];
+}
+
+static int set_source_facts(json_t *object, const struct catalog_source *source) {
+        json_t *age = source->listings ? json_real((double)(uv_hrtime() - source->listed_at_ns) / 1e9) : json_null();
+
+        return name_set(object, "name", source->name, strlen(source->name)) ||
+               name_set(object, "url", source->store->url, strlen(source->store->url)) ||
+               json_object_set_new(object, "state", json_string(source_state_name(source->state))) ||
+               json_object_set_new(object, "listed_age_s", age) || set_number(object, "runs", source->run_count);
+}
+
+/* Directories that the last listing could not read. */
+static json_t *unreadable(const struct catalog_source *source) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; i < source->unreadable_count && i < UNREADABLE_MOST; i++) {
+                const struct catalog_unreadable *place = &source->unreadable[i];
+                json_t *row = catalog_json_failure(&place->failure);
+
+                json_array_append_new(list, complete(row, set_name(row, "path", &place->directory)));
+        }
+        return list;
+}
+
+json_t *catalog_json_source(const struct catalog_source *source, const struct fetch_counters *counters) {
+        struct catalog_totals totals = catalog_json_totals(source);
+        json_t *object = json_object();
+        int failed = set_source_facts(object, source) || set_totals(object, &totals) ||
+                     set_number(object, "files", source->file_count) || set_number(object, "settled", source->settled_count) ||
+                     set_number(object, "failed", totals.failed) ||
+                     json_object_set_new(object, "unreadable", unreadable(source)) ||
+                     json_object_set_new(object, "requests", requests(source, counters));
+
+        if (!failed && source->failure.class != STORE_OK)
+                failed = json_object_set_new(object, "error", catalog_json_failure(&source->failure));
+        return complete(object, failed);
+}
+
+json_t *catalog_json_progress(const struct catalog_source *source, const struct fetch_counters *counters) {
+        struct catalog_totals totals = catalog_json_totals(source);
+        json_t *object = json_object();
+
+        return complete(object, name_set(object, "source", source->name, strlen(source->name)) ||
+                                        set_number(object, "files", source->file_count) ||
+                                        set_number(object, "settled", source->settled_count) || set_totals(object, &totals) ||
+                                        json_object_set_new(object, "requests", requests(source, counters)));
+}
+
+/* "unreadable" stands with the code of the failure. */
+static json_t *state(enum catalog_state state, const struct store_failure *failure) {
+        char text[sizeof(failure->code) + 32];
+
+        if (state != CATALOG_UNREADABLE || !failure || !failure->code[0])
+                return json_string(catalog_state_name(state));
+        snprintf(text, sizeof(text), "%s: %s", catalog_state_name(state), failure->code);
+        return json_string(text);
+}
+
+static const struct store_failure *run_failure(const struct catalog_run *run) {
+        for (size_t i = 0; i < run->file_count; i++) {
+                if (run->files[i]->state == CATALOG_UNREADABLE)
+                        return &run->files[i]->failure;
+        }
+        return NULL;
+}
+
+static int set_run_name(json_t *object, const struct catalog_run *run) {
+        return name_set(object, "source", run->source->name, strlen(run->source->name)) || set_name(object, "run", &run->name);
+}
+
+json_t *catalog_json_run(const struct catalog_run *run) {
+        json_t *object = json_object();
+        struct catalog_totals totals = {0};
+        int64_t changed = INT64_MIN;
+        json_t *last_step = run->has_last_step ? json_integer(run->last_step) : json_null();
+
+        add_run(&totals, run);
+        for (size_t i = 0; i < run->file_count; i++) {
+                if (run->files[i]->mtime_ns > changed)
+                        changed = run->files[i]->mtime_ns;
+        }
+        return complete(object, set_run_name(object, run) || json_object_set_new(object, "id", name_id(run->id)) ||
+                                        json_object_set_new(object, "state", state(catalog_run_state(run), run_failure(run))) ||
+                                        set_number(object, "files", run->file_count) || set_totals(object, &totals) ||
+                                        json_object_set_new(object, "last_step", last_step) ||
+                                        json_object_set_new(object, "changed", seconds(changed)));
+}
+
+static json_t *damage(const struct catalog_file *file) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; i < file->damage_count; i++) {
+                const struct catalog_damage *place = &file->damage[i];
+
+                json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "offset", catalog_json_number(place->offset), "bytes",
+                                                      catalog_json_number(place->size_bytes), "reason", place->reason));
+        }
+        return list;
+}
+
+json_t *catalog_json_file(const struct catalog_file *file) {
+        json_t *object = json_object();
+        int failed = set_run_name(object, file->run) || set_name(object, "path", &file->path) ||
+                     json_object_set_new(object, "id", name_id(file->id)) ||
+                     json_object_set_new(object, "version", name_id(file->version)) ||
+                     json_object_set_new(object, "state", state(file->state, &file->failure)) ||
+                     set_number(object, "size_bytes", file_size(file)) || set_number(object, "loaded_bytes", file->loaded_bytes) ||
+                     set_number(object, "records", file->records) || set_number(object, "damaged", file->damaged) ||
+                     json_object_set_new(object, "damage", damage(file)) ||
+                     json_object_set_new(object, "changed", seconds(file->mtime_ns));
+
+        if (!failed && file->failure.class != STORE_OK)
+                failed = json_object_set_new(object, "error", catalog_json_failure(&file->failure));
+        return complete(object, failed);
+}
+
+json_t *catalog_json_series(const struct catalog_series *series) {
+        json_t *object = json_object();
+
+        return complete(object, set_run_name(object, series->run) || set_name(object, "tag", &series->tag) ||
+                                        json_object_set_new(object, "id", name_id(series->id)) ||
+                                        set_name(object, "plugin", &series->plugin) ||
+                                        json_object_set_new(object, "content", name_hex(series->content.bytes, series->content.size)) ||
+                                        set_name(object, "display_name", &series->display_name) ||
+                                        set_name(object, "description", &series->description) ||
+                                        set_number(object, "class", series->data_class) ||
+                                        set_number(object, "extents", series->extents));
+}

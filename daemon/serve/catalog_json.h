@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What docs/PROTOCOL.md says of sources, runs, files and series, as JSON. Objects are the caller's; NULL: no memory. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "daemon/discover/catalog.h"
+#include "daemon/fetch/fetch.h"
+
+struct catalog_totals {
+        uint64_t size_bytes, loaded_bytes, records, damaged;
+        uint64_t failed; /* files that are settled because they cannot be read */
+};
+
+/* Adds up the source's files. */
+struct catalog_totals catalog_json_totals(const struct catalog_source *source);
+
+/* A row of `sources`. */
+json_t *catalog_json_source(const struct catalog_source *source, const struct fetch_counters *counters);
+
+/* The parameters of `progress`. */
+json_t *catalog_json_progress(const struct catalog_source *source, const struct fetch_counters *counters);
+
+json_t *catalog_json_run(const struct catalog_run *run);
+json_t *catalog_json_file(const struct catalog_file *file);
+json_t *catalog_json_series(const struct catalog_series *series);
+
+/* True if reading the file has failed and holds nothing back any more. */
+bool catalog_json_is_failed(const struct catalog_file *file);
+
+/* {"code", "message"} */
+json_t *catalog_json_failure(const struct store_failure *failure);
+
+json_t *catalog_json_number(uint64_t number);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The methods of docs/PROTOCOL.md: one table. Handlers get the peer as userdata; they are in methods_*.c by what they are about.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/serve/params.h"
+#include "daemon/serve/peer.h"
+#include "daemon/serve/rpc.h"
+
+extern const struct rpc_method methods[];
+extern const size_t method_count;
+
+int methods_hello(struct rpc_call *call, json_t **ret_result);
+int methods_status(struct rpc_call *call, json_t **ret_result);
+
+int methods_sources(struct rpc_call *call, json_t **ret_result);
+int methods_runs(struct rpc_call *call, json_t **ret_result);
+int methods_files(struct rpc_call *call, json_t **ret_result);
+int methods_series(struct rpc_call *call, json_t **ret_result);
+
+int methods_reload(struct rpc_call *call, json_t **ret_result);
+int methods_wait_loaded(struct rpc_call *call, json_t **ret_result);
+
+int methods_subscribe(struct rpc_call *call, json_t **ret_result);
+int methods_ack(struct rpc_call *call, json_t **ret_result);
+
+int methods_payload(struct rpc_call *call, json_t **ret_result);
+
+/* Goes on with payloads that were asked for and had to wait. */
+void methods_start_payloads(struct peer *peer);
+
+/* The parameter `source`: by name or URL; NULL stays where it is absent. RPC_FAILED if there is no such source. */
+int methods_find_source(struct rpc_call *call, struct catalog_source **ret_source);
+
+/* All sources as JSON rows; NULL: no memory. */
+json_t *methods_source_rows(struct server *server);
