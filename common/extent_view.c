@@ -19,8 +19,8 @@ static bool table_lies_inside(const struct extent_view *view, uint32_t offset, u
 
 static struct extent_string string_at(const struct extent_view *view, uint32_t offset, uint32_t size) {
         if (!lies_inside(view, offset, size))
-                return (struct extent_string){view->bytes, 0};
-        return (struct extent_string){view->bytes + offset, size};
+                return (struct extent_string){ view->bytes, 0 };
+        return (struct extent_string){ view->bytes + offset, size };
 }
 
 static bool series_lies_inside(const struct extent_view *view, const struct extent_series *series) {
@@ -38,7 +38,7 @@ static bool header_is_right(const struct extent_header *header, uint64_t size_by
 
 int extent_view_init(struct extent_view *view, const void *bytes, uint64_t size_bytes) {
         const struct extent_header *header = bytes;
-        struct extent_view found = {.bytes = bytes, .header = header};
+        struct extent_view found = { .bytes = bytes, .header = header };
 
         if (size_bytes < sizeof(*header) || (uintptr_t)bytes % EXTENT_ALIGNMENT || !header_is_right(header, size_bytes))
                 return -EBADMSG;
@@ -142,7 +142,7 @@ static int payload_init(struct extent_payload_view *payload, const uint8_t *byte
 
 int extent_view_payload(const struct extent_view *view, const struct extent_record *record,
                         struct extent_payload_view *ret_payload) {
-        struct extent_payload_view payload = {0};
+        struct extent_payload_view payload = { 0 };
         uint64_t offset = record->payload_offset;
         uint64_t size = record->payload_size;
         int r;
@@ -164,6 +164,6 @@ struct extent_string extent_payload_string(const struct extent_payload_view *pay
         uint64_t end = payload->end_offset[index];
 
         if (begin > end || end > payload->elements_size)
-                return (struct extent_string){payload->elements, 0};
-        return (struct extent_string){payload->elements + begin, end - begin};
+                return (struct extent_string){ payload->elements, 0 };
+        return (struct extent_string){ payload->elements + begin, end - begin };
 }

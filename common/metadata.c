@@ -5,7 +5,8 @@
 
 #include "common/base.h"
 
-#define TEXT(literal) {(const uint8_t *)(literal), sizeof(literal) - 1}
+#define TEXT(literal) \
+        { (const uint8_t *)(literal), sizeof(literal) - 1 }
 
 /* What a kind of value stands for by itself. */
 struct written_kind {
@@ -14,31 +15,31 @@ struct written_kind {
 };
 
 static const struct written_kind written_kinds[] = {
-        [EXTENT_WRITTEN_SIMPLE_VALUE] = {TEXT("scalars"), TEXT(""), EXTENT_CLASS_SCALAR},
-        [EXTENT_WRITTEN_IMAGE] = {TEXT("images"), TEXT("\x10\x01"), EXTENT_CLASS_BLOBS}, /* converted_to_tensor */
-        [EXTENT_WRITTEN_HISTOGRAM] = {TEXT("histograms"), TEXT(""), EXTENT_CLASS_TENSOR},
-        [EXTENT_WRITTEN_AUDIO] = {TEXT("audio"), TEXT("\x18\x01"), EXTENT_CLASS_BLOBS}, /* converted_to_tensor */
-        [EXTENT_WRITTEN_OLD_HISTOGRAM] = {TEXT(""), TEXT(""), EXTENT_CLASS_UNKNOWN},
-        [EXTENT_WRITTEN_GRAPH] = {TEXT("graphs"), TEXT(""), EXTENT_CLASS_BLOBS},
-        [EXTENT_WRITTEN_RUN_METADATA] = {TEXT("graph_tagged_run_metadata"), TEXT(""), EXTENT_CLASS_BLOBS},
+        [EXTENT_WRITTEN_SIMPLE_VALUE] = { TEXT("scalars"), TEXT(""), EXTENT_CLASS_SCALAR },
+        [EXTENT_WRITTEN_IMAGE] = { TEXT("images"), TEXT("\x10\x01"), EXTENT_CLASS_BLOBS }, /* converted_to_tensor */
+        [EXTENT_WRITTEN_HISTOGRAM] = { TEXT("histograms"), TEXT(""), EXTENT_CLASS_TENSOR },
+        [EXTENT_WRITTEN_AUDIO] = { TEXT("audio"), TEXT("\x18\x01"), EXTENT_CLASS_BLOBS }, /* converted_to_tensor */
+        [EXTENT_WRITTEN_OLD_HISTOGRAM] = { TEXT(""), TEXT(""), EXTENT_CLASS_UNKNOWN },
+        [EXTENT_WRITTEN_GRAPH] = { TEXT("graphs"), TEXT(""), EXTENT_CLASS_BLOBS },
+        [EXTENT_WRITTEN_RUN_METADATA] = { TEXT("graph_tagged_run_metadata"), TEXT(""), EXTENT_CLASS_BLOBS },
 };
 
 static const struct {
         struct extent_string plugin;
         uint8_t data_class;
 } plugin_classes[] = {
-        {TEXT("scalars"), EXTENT_CLASS_SCALAR},
-        {TEXT("histograms"), EXTENT_CLASS_TENSOR},
-        {TEXT("text"), EXTENT_CLASS_TENSOR},
-        {TEXT("hparams"), EXTENT_CLASS_TENSOR},
-        {TEXT("pr_curves"), EXTENT_CLASS_TENSOR},
-        {TEXT("mesh"), EXTENT_CLASS_TENSOR},
-        {TEXT("custom_scalars"), EXTENT_CLASS_TENSOR},
-        {TEXT("images"), EXTENT_CLASS_BLOBS},
-        {TEXT("audio"), EXTENT_CLASS_BLOBS},
-        {TEXT("graph_run_metadata"), EXTENT_CLASS_BLOBS},
-        {TEXT("graph_run_metadata_graph"), EXTENT_CLASS_BLOBS},
-        {TEXT("graph_keras_model"), EXTENT_CLASS_BLOBS},
+        { TEXT("scalars"), EXTENT_CLASS_SCALAR },
+        { TEXT("histograms"), EXTENT_CLASS_TENSOR },
+        { TEXT("text"), EXTENT_CLASS_TENSOR },
+        { TEXT("hparams"), EXTENT_CLASS_TENSOR },
+        { TEXT("pr_curves"), EXTENT_CLASS_TENSOR },
+        { TEXT("mesh"), EXTENT_CLASS_TENSOR },
+        { TEXT("custom_scalars"), EXTENT_CLASS_TENSOR },
+        { TEXT("images"), EXTENT_CLASS_BLOBS },
+        { TEXT("audio"), EXTENT_CLASS_BLOBS },
+        { TEXT("graph_run_metadata"), EXTENT_CLASS_BLOBS },
+        { TEXT("graph_run_metadata_graph"), EXTENT_CLASS_BLOBS },
+        { TEXT("graph_keras_model"), EXTENT_CLASS_BLOBS },
 };
 
 static const struct written_kind *kind_of(unsigned written_as) {

@@ -20,7 +20,7 @@
 
 struct metadata {
         struct extent_string plugin, content, display_name, description; /* borrowed */
-        uint8_t data_class; /* enum extent_class */
+        uint8_t data_class;                                              /* enum extent_class */
         uint8_t written_as; /* enum extent_written_as, of the value that this is from */
         bool is_given;      /* a value of the series had metadata, or its kind stands for some */
 };

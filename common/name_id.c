@@ -44,7 +44,7 @@ uint64_t name_id_series(const char *source_url, const void *run_name, size_t run
 }
 
 uint64_t name_id_file_version(const void *head, size_t head_size, uint64_t replacements) {
-        uint8_t filled[NAME_ID_HEAD_BYTES] = {0};
+        uint8_t filled[NAME_ID_HEAD_BYTES] = { 0 };
 
         memcpy(filled, head, head_size < sizeof(filled) ? head_size : sizeof(filled));
         return XXH3_64bits_withSeed(filled, sizeof(filled), replacements);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An Event message and the values in it, in place: everything points into the payload. An Event is taken as a whole or not at
+ * all, as a protobuf parser does it: fields in any order, of a field written twice the last one (messages merge), strings that are no
+ * UTF-8 as the bytes they are. Pure, no allocation.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base.h"
+#include "common/extent_format.h"
+#include "daemon/decode/protobuf.h"
+
+/* All occurrences of one field, from some place of a message on: of a message field they merge to their concatenation. */
+struct event_parts {
+        struct protobuf_bytes rest;
+        uint32_t key;
+        unsigned depth;
+};
+
+/* One value of a series. */
+struct event_value {
+        struct protobuf_bytes tag;
+        uint8_t written_as; /* enum extent_written_as */
+        bool has_metadata;
+        uint32_t data_class;        /* of its own metadata, as written */
+        uint32_t simple_value;      /* bits of the float */
+        struct protobuf_bytes data; /* of a graph, run metadata, or old histogram */
+        struct event_parts parts;   /* of a tensor, image, histogram or audio message */
+        struct protobuf_bytes plugin, content, display_name, description;
+};
+
+enum event_what {
+        EVENT_EMPTY = 0,
+        EVENT_FILE_VERSION,
+        EVENT_SESSION_LOG,
+        EVENT_VALUES,   /* a summary (which may be empty), a graph, run metadata */
+        EVENT_NO_VALUE, /* a log message, a meta graph */
+};
+
+enum event_session_status {
+        EVENT_SESSION_START = 1,
+        EVENT_SESSION_STOP = 2,
+        EVENT_SESSION_CHECKPOINT = 3,
+};
+
+struct event {
+        double wall_time;
+        int64_t step;
+        enum event_what what;
+        int32_t session_status;
+        uint32_t value_count;
+        struct event_value first;     /* value 0 if there is one */
+        struct event_parts summaries; /* of a summary */
+};
+
+/* STAGE_CORRUPT: no parser would take these bytes as an Event. */
+int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event);
+
+/* Goes through the values of an Event that event_decode() accepted. */
+struct event_cursor {
+        const struct event *event;
+        struct event_parts summaries;
+        struct protobuf_reader summary;
+        uint32_t index; /* of the next one */
+};
+
+void event_cursor_init(struct event_cursor *cursor, const struct event *event);
+bool event_cursor_next(struct event_cursor *cursor, struct event_value *ret_value);
+
+/* The next occurrence; false if there is none. */
+bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part);
+
+/* A value as one blob: the bytes of its field. */
+uint64_t event_value_blob_size(const struct event_value *value);
+void event_value_blob_copy(const struct event_value *value, uint8_t *ret_bytes);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a value becomes in an extent: the kind of its record, its number, and its payload. payload_plan() finds out how large it
+ * is, payload_write() writes it where there is room. Pure, no allocation.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/extent_format.h"
+#include "daemon/decode/event.h"
+#include "daemon/decode/tensor.h"
+
+struct payload {
+        uint8_t kind; /* enum extent_kind */
+        uint8_t dtype;
+        uint16_t flags; /* enum extent_record_flag */
+        double value;   /* of a one-element number, else 0 */
+        uint64_t bits;  /* of a scalar, as written */
+        uint64_t bytes; /* to write; 0: none */
+        const struct event_value *from;
+        struct tensor tensor; /* of a tensor */
+};
+
+/* The value is borrowed while the payload is used. */
+void payload_plan(const struct event_value *value, struct payload *ret_payload);
+
+/* Writes payload->bytes at memory, which is 64-byte aligned. */
+void payload_write(const struct payload *payload, uint8_t *ret_memory);

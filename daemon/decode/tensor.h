@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A TensorProto and its payload in an extent. tensor_read() looks at it in time that its bytes bound, whatever its shape
+ * promises; tensor_write() then writes the payload. A tensor that does not fit its own shape keeps type and dimensions and is
+ * marked malformed. Pure, no allocation.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/extent_format.h"
+#include "daemon/decode/event.h"
+
+#define TENSOR_RANK_MAX 254
+
+struct tensor_storage;
+
+struct tensor {
+        uint8_t dtype;
+        uint8_t rank; /* or EXTENT_RANK_UNKNOWN */
+        bool malformed;
+        bool is_number; /* one element of a numeric type, as value */
+        double value;
+        uint32_t element_count;
+        uint64_t payload_bytes;
+        /* Where the elements are; for tensor_write(). */
+        const struct tensor_storage *storage; /* NULL: a type without elements here */
+        struct event_parts parts;
+        struct protobuf_bytes content; /* empty: they are in typed fields */
+        uint64_t string_bytes;         /* of all elements */
+        bool repeats;                  /* one typed value stands for all elements */
+        int64_t dimension[TENSOR_RANK_MAX];
+};
+
+/* Reads the message that these parts merge to. */
+void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor);
+
+/* Writes payload_bytes of payload. */
+void tensor_write(const struct tensor *tensor, uint8_t *ret_payload);
