@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The straight line for one extent: decode_records() reads top to bottom. `place` is where the next call would go on; whatever
+ * is before it is covered by the extent.
+ */
+#include "daemon/pipeline/block_decode.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/decode/event.h"
+#include "daemon/decode/payload.h"
+#include "daemon/frame/tfrecord.h"
+#include "daemon/publish/extent_builder.h"
+
+struct block {
+        const struct block_input *input;
+        struct block_output *output;
+        struct tfrecord_reader frames;
+        struct block_position place;
+        struct extent_identity identity;
+        struct extent_builder_range range;
+        struct extent_builder builder;
+};
+
+static const char *const damage_names[] = {
+        [BLOCK_DAMAGE_LENGTH_CRC] = "length CRC",
+        [BLOCK_DAMAGE_DATA_CRC] = "data CRC",
+        [BLOCK_DAMAGE_NOT_AN_EVENT] = "not an event",
+        [BLOCK_DAMAGE_TOO_LARGE] = "too large",
+};
+
+static const enum block_damage_reason damage_reasons[] = {
+        [TFRECORD_LENGTH_CRC] = BLOCK_DAMAGE_LENGTH_CRC,
+        [TFRECORD_DATA_CRC] = BLOCK_DAMAGE_DATA_CRC,
+        [TFRECORD_TOO_LARGE] = BLOCK_DAMAGE_TOO_LARGE,
+};
+
+const char *block_damage_name(enum block_damage_reason reason) {
+        return damage_names[reason];
+}
+
+static bool has_end(const struct block_input *input) {
+        return input->end.offset > 0 || input->end.index > 0;
+}
+
+static void block_init(struct block *block, const struct block_input *input, struct block_output *output) {
+        const struct block_file *file = input->file;
+
+        memset(output, 0, sizeof(*output));
+        output->begin = input->begin;
+        block->input = input;
+        block->output = output;
+        block->place = input->begin;
+        block->range = (struct extent_builder_range){ .min_wall_time = INFINITY };
+        block->identity = (struct extent_identity){
+                .source_id = file->source_id,
+                .run_id = file->run_id,
+                .file_id = file->file_id,
+                .file_version = file->file_version,
+                .source_url = file->source_url,
+                .run_name = file->run_name,
+                .path = file->path,
+                .run_name_size = file->run_name_size,
+                .path_size = file->path_size,
+        };
+        block->frames = (struct tfrecord_reader){
+                .bytes = input->bytes,
+                .bytes_offset = input->bytes_offset,
+                .size_bytes = input->size_bytes,
+                .offset = input->begin.offset,
+                .search_offset = input->search_offset,
+                .boundary = has_end(input) ? input->end.offset : UINT64_MAX,
+                .record_max_bytes = input->record_max_bytes,
+                .last = input->last,
+        };
+}
+
+/* A block fetched again ends exactly where it ended before. Inside of a TFRecord: that one is read like any other. */
+static bool is_at_end(struct block *block) {
+        const struct block_input *input = block->input;
+
+        if (!has_end(input) || block->place.offset < input->end.offset)
+                return false;
+        if (block->place.offset > input->end.offset || block->place.index >= input->end.index)
+                return true;
+        block->frames.boundary = UINT64_MAX;
+        return false;
+}
+
+static void report(struct block *block, uint64_t offset, uint64_t size_bytes, enum block_damage_reason reason) {
+        struct block_output *output = block->output;
+
+        if (output->damage_count < BLOCK_DAMAGE_MOST)
+                output->damage[output->damage_count] = (struct block_damage){ offset, size_bytes, reason };
+        output->damage_count++;
+}
+
+static void skip(struct block *block, uint64_t offset, uint64_t size_bytes, enum block_damage_reason reason) {
+        report(block, offset, size_bytes, reason);
+        block->range.skipped_count++;
+}
+
+/* Everything up to this position is in the extent; the record that holds it ends at end_offset. */
+static void cover(struct block *block, struct block_position place, uint64_t end_offset) {
+        block->place = place;
+        block->range.end_offset = end_offset;
+        block->range.end_index = place.index;
+}
+
+static void cover_event(struct block *block, const struct tfrecord *record, double wall_time, uint32_t next_index) {
+        uint64_t end_offset = record->offset + record->size_bytes;
+        struct block_position place = { next_index ? record->offset : end_offset, next_index };
+
+        if (isfinite(wall_time) && wall_time < block->range.min_wall_time)
+                block->range.min_wall_time = wall_time;
+        cover(block, place, end_offset);
+}
+
+static struct extent_builder_string string_of(struct protobuf_bytes bytes) {
+        return (struct extent_builder_string){ bytes.at, bytes.size };
+}
+
+static struct extent_builder_value value_of(const struct tfrecord *record, const struct event *event, uint32_t index,
+                                            const struct event_value *value, const struct payload *payload) {
+        return (struct extent_builder_value){
+                .step = event->step,
+                .wall_time = event->wall_time,
+                .value = payload->value,
+                .kind = payload->kind,
+                .dtype = payload->dtype,
+                .flags = payload->flags,
+                .bits = payload->bits,
+                .payload_bytes = payload->bytes,
+                .source_offset = record->offset,
+                .source_size = record->size_bytes,
+                .value_index = index,
+                .written_as = value->written_as,
+                .has_metadata = value->has_metadata,
+                .data_class = value->data_class,
+                .tag = string_of(value->tag),
+                .plugin = string_of(value->plugin),
+                .content = string_of(value->content),
+                .display_name = string_of(value->display_name),
+                .description = string_of(value->description),
+        };
+}
+
+static bool is_external(const struct block *block, const struct extent_builder_value *value) {
+        return value->payload_bytes > block->input->payload_inline_max_bytes ||
+               (value->payload_bytes && !extent_builder_can_inline(&block->builder, value));
+}
+
+static void note_step(struct block_output *output, int64_t step) {
+        if (!output->has_last_step || step > output->last_step)
+                output->last_step = step;
+        output->has_last_step = true;
+}
+
+static int append_value(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t index,
+                        const struct event_value *value) {
+        struct extent_builder_value appended;
+        struct payload payload;
+        uint8_t *memory;
+        int r;
+
+        payload_plan(value, &payload);
+        appended = value_of(record, event, index, value, &payload);
+        if (!extent_builder_can_hold(&block->builder, &appended)) {
+                skip(block, record->offset, record->size_bytes, BLOCK_DAMAGE_TOO_LARGE);
+                return 0;
+        }
+        if (is_external(block, &appended))
+                appended.flags |= EXTENT_RECORD_EXTERNAL;
+        r = extent_builder_append(&block->builder, &appended, &memory);
+        if (r)
+                return r;
+        if (memory)
+                payload_write(&payload, memory);
+        note_step(block->output, event->step);
+        return 0;
+}
+
+/* The values from the block's place on. *ret_next: the first one that did not fit, 0 if all did. */
+static int append_values(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t *ret_next) {
+        uint32_t end = record->offset == block->input->end.offset ? block->input->end.index : 0;
+        struct event_cursor cursor;
+        struct event_value value;
+
+        event_cursor_init(&cursor, event);
+        for (uint32_t index = 0; event_cursor_next(&cursor, &value); index++) {
+                int r;
+
+                *ret_next = index;
+                if (index < block->place.index)
+                        continue;
+                if (end && index >= end)
+                        return 0;
+                r = append_value(block, record, event, index, &value);
+                if (r)
+                        return r;
+        }
+        *ret_next = 0;
+        return 0;
+}
+
+static const uint8_t session_marks[] = {
+        [EVENT_SESSION_START] = EXTENT_MARK_SESSION_START,
+        [EVENT_SESSION_STOP] = EXTENT_MARK_SESSION_STOP,
+        [EVENT_SESSION_CHECKPOINT] = EXTENT_MARK_SESSION_CHECKPOINT,
+};
+
+/* 0: the event is no mark. */
+static uint8_t mark_of(const struct event *event) {
+        uint32_t status = (uint32_t)event->session_status;
+
+        if (event->what == EVENT_FILE_VERSION)
+                return EXTENT_MARK_FILE_VERSION;
+        return event->what == EVENT_SESSION_LOG && status < ARRAY_SIZE(session_marks) ? session_marks[status] : 0;
+}
+
+static int append_mark(struct block *block, const struct tfrecord *record, const struct event *event) {
+        uint8_t *none;
+        struct extent_builder_value mark = {
+                .step = event->step,
+                .wall_time = event->wall_time,
+                .kind = EXTENT_KIND_MARK,
+                .dtype = mark_of(event),
+                .source_offset = record->offset,
+                .source_size = record->size_bytes,
+        };
+
+        return mark.dtype && block->place.index == 0 ? extent_builder_append(&block->builder, &mark, &none) : 0;
+}
+
+/* One TFRecord with right CRCs. STAGE_FULL: some or none of its values are in the extent, block->place says which. */
+static int append_record(struct block *block, const struct tfrecord *record) {
+        struct event event;
+        uint32_t next = 0;
+        int r;
+
+        if (event_decode(record->payload, record->payload_bytes, &event) == STAGE_CORRUPT) {
+                skip(block, record->offset, record->size_bytes, BLOCK_DAMAGE_NOT_AN_EVENT);
+                cover(block, (struct block_position){ record->offset + record->size_bytes, 0 },
+                      record->offset + record->size_bytes);
+                return 0;
+        }
+        r = append_mark(block, record, &event);
+        if (r == 0)
+                r = append_values(block, record, &event, &next);
+        if (r == 0 || next > block->place.index)
+                cover_event(block, record, event.wall_time, next);
+        return r;
+}
+
+static int decode_records(struct block *block) {
+        struct tfrecord record;
+        int r = 0;
+
+        while (r == 0 && !is_at_end(block)) {
+                r = tfrecord_next(&block->frames, &record);
+                if (r == 0) {
+                        r = append_record(block, &record);
+                } else if (r == STAGE_CORRUPT) {
+                        uint64_t next = record.offset + record.size_bytes;
+
+                        skip(block, record.offset, record.size_bytes, damage_reasons[record.damage]);
+                        cover(block, (struct block_position){ next, 0 }, next);
+                        r = 0;
+                }
+        }
+        return r;
+}
+
+/* The bytes end inside of an item, or at the end of one. */
+static int tell_more(struct block *block) {
+        const struct block_input *input = block->input;
+        uint64_t end_offset = input->bytes_offset + input->size_bytes;
+        struct block_output *output = block->output;
+
+        if (block->frames.unresolved)
+                report(block, block->place.offset, end_offset - block->place.offset,
+                       damage_reasons[block->frames.unresolved_damage]);
+        output->search_offset = block->frames.search_offset;
+        output->need_bytes = block->frames.need_bytes;
+        return block->place.offset == end_offset ? 0 : STAGE_MORE;
+}
+
+int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes, struct block_output *ret_output) {
+        struct block block;
+        int r;
+
+        block_init(&block, input, ret_output);
+        r = extent_builder_init(&block.builder, memory, room_bytes, input->segment_bytes, &block.identity);
+        if (r == 0)
+                r = decode_records(&block);
+        if (r == STAGE_MORE)
+                r = tell_more(&block);
+        ret_output->next = ret_output->end = block.place;
+        if (block.place.offset == input->begin.offset && block.place.index == input->begin.index)
+                return r;
+        block.range.begin_offset = input->begin.offset;
+        block.range.begin_index = input->begin.index;
+        ret_output->record_count = block.builder.record_count;
+        ret_output->extent_bytes = extent_builder_close(&block.builder, &block.range);
+        return r;
+}
+
+/* The value that the position names. The event must outlive it. */
+static int find_value(const struct block_input *input, struct block *block, struct tfrecord *record, struct event *event,
+                      struct event_value *ret_value) {
+        struct event_cursor cursor;
+
+        block->frames.boundary = UINT64_MAX;
+        block->frames.record_max_bytes = UINT64_MAX;
+        block->frames.search_offset = 0;
+        if (tfrecord_next(&block->frames, record) || event_decode(record->payload, record->payload_bytes, event))
+                return STAGE_CORRUPT;
+        event_cursor_init(&cursor, event);
+        while (event_cursor_next(&cursor, ret_value))
+                if (cursor.index == input->begin.index + 1)
+                        return 0;
+        return STAGE_CORRUPT;
+}
+
+/* Room that is enough for an extent of this value alone. */
+static uint64_t room_for(const struct extent_identity *identity, const struct extent_builder_value *value) {
+        uint64_t strings = (uint64_t)identity->run_name_size + identity->path_size + value->tag.size + value->plugin.size +
+                           value->content.size + value->display_name.size + value->description.size;
+
+        return sizeof(struct extent_header) + sizeof(struct extent_record) + sizeof(struct extent_series) +
+               align_up(strings, EXTENT_ALIGNMENT) + align_up(value->payload_bytes, EXTENT_ALIGNMENT);
+}
+
+int block_decode_value(const struct block_input *input, void **ret_memory, uint64_t *ret_size_bytes) {
+        CLEANUP(freep) void *memory = NULL;
+        struct extent_builder_value appended;
+        struct block_output output;
+        struct tfrecord record;
+        struct event_value value;
+        struct payload payload;
+        struct event event;
+        struct block block;
+        uint8_t *payload_memory;
+        uint64_t room;
+
+        block_init(&block, input, &output);
+        if (find_value(input, &block, &record, &event, &value))
+                return STAGE_CORRUPT;
+        payload_plan(&value, &payload);
+        appended = value_of(&record, &event, input->begin.index, &value, &payload);
+        room = room_for(&block.identity, &appended);
+        if (room > UINT32_MAX)
+                return -EFBIG; /* offsets of names are of 32 bits */
+        memory = aligned_alloc(EXTENT_ALIGNMENT, room);
+        if (!memory)
+                return -ENOMEM;
+        MUST(extent_builder_init(&block.builder, memory, room, UINT64_MAX, &block.identity) == 0);
+        MUST(extent_builder_append(&block.builder, &appended, &payload_memory) == 0);
+        if (payload_memory)
+                payload_write(&payload, payload_memory);
+        block.range.begin_offset = record.offset;
+        block.range.begin_index = input->begin.index;
+        cover_event(&block, &record, event.wall_time, input->begin.index + 1);
+        *ret_size_bytes = extent_builder_close(&block.builder, &block.range);
+        *ret_memory = steal_pointer(&memory);
+        return 0;
+}
