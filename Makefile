@@ -224,7 +224,7 @@ install: all $(BUILD)/install/headrace ## install below PREFIX (/usr/local), sta
 	$(INSTALL) -m 644 $(BUILD)/libheadrace.a $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(wildcard client/include/*.h) $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 conf/headrace.json $(DESTDIR)$(datadir)/headrace
-	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md $(wildcard docs/*.md) $(DESTDIR)$(docdir)
+	$(INSTALL) -m 644 LICENSE $(wildcard *.md docs/*.md) $(DESTDIR)$(docdir)
 	sed -e 's|@prefix@|$(PREFIX)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
 		client/headrace.pc.in >$(DESTDIR)$(pkgconfigdir)/headrace.pc
 	for page in $(wildcard docs/man/*.[1-8]); do \
