@@ -135,7 +135,7 @@ $(2)/headrace: $$(call $(1)_objects,$$(CLI)) $(2)/obj/common.a $(2)/libheadrace.
 
 $(2)/tests/unit/%: $(2)/obj/tests/unit/%.o $(2)/obj/helpers.a $(2)/obj/all.a
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
-	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LIBS) $$(LIBS_check)
+	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -Wl,--wrap=tcase_create -o $$@ $$^ $$(LIBS) $$(LIBS_check)
 
 $(2)/tests/replay/%: $(2)/obj/tests/fuzz/%.o $(2)/obj/tests/fuzz/replay.o $(2)/obj/all.a
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
