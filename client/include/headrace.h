@@ -222,8 +222,9 @@ struct hr_file {
 struct hr_series {
         uint64_t id;
         uint32_t number;    /* 0, 1, 2, ... in the order of appearance: an index for the caller's own tables */
+        uint32_t revision;  /* grows when the texts below or the class change, which is at hr_next() only */
         uint8_t data_class; /* enum hr_class */
-        uint8_t reserved[3];
+        uint8_t reserved[7];
         struct hr_text run, tag;
         struct hr_text plugin, content, display_name, description;
         void *userdata; /* the caller's, NULL at first */

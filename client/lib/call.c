@@ -31,13 +31,19 @@ int call_outcome(int64_t error_code) {
         return HR_E_REFUSED;
 }
 
-/* Copies code and message out of an error object; both may be anything. */
+/* Copies code and message out of an error object; both may be anything. Storage's own code comes first where there is one. */
 static void read_error(const json_t *error, int64_t *ret_code, char **message) {
         const char *text = json_string_value(json_object_get(error, "message"));
+        const char *code = json_string_value(json_object_get(json_object_get(error, "data"), "code"));
 
+        if (!text)
+                text = "no reason given";
+        if (!code || strncmp(text, code, strlen(code)) == 0)
+                code = "";
         *ret_code = json_integer_value(json_object_get(error, "code"));
         free(*message);
-        *message = strdup(text ? text : "no reason given");
+        if (asprintf(message, "%s%s%s", code, code[0] ? " " : "", text) < 0)
+                *message = NULL;
 }
 
 static void take_answer(struct call *call, json_t *message, struct wire_frame *frame) {
@@ -56,6 +62,9 @@ static void take_answer(struct call *call, json_t *message, struct wire_frame *f
 static void take_notification(struct hr_connection *connection, const char *method, json_t *params) {
         CLEANUP(freep) char *text = NULL;
 
+        /* The stream cannot be completed: what an error without an id is for the connection. */
+        if (strcmp(method, "stream_failed") == 0)
+                read_error(params, &connection->refusal_code, &connection->refusal_message);
         if (!connection->on_notification)
                 return;
         text = json_dumps(params, JSON_COMPACT | JSON_ENCODE_ANY);

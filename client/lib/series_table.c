@@ -198,6 +198,7 @@ int series_table_set(struct known_series *series, uint8_t data_class, struct ext
         if (r < 0)
                 return r;
         public->data_class = data_class;
+        public->revision++;
         series->metadata.data_class = data_class;
         series->metadata.plugin = string_of(public->plugin);
         series->metadata.content = string_of(public->content);

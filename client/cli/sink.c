@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/cli/sink.h"
+
+#include <errno.h>
+
+#include "common/base.h"
+
+#define SINK_BYTES (256u << 10)
+
+int sink_init(struct sink *sink, int fd) {
+        *sink = (struct sink){ .fd = fd, .space = SINK_BYTES, .buffer = malloc(SINK_BYTES) };
+        return sink->buffer ? 0 : -ENOMEM;
+}
+
+void sink_deinit(struct sink *sink) {
+        free(sink->buffer);
+        *sink = (struct sink){ .fd = -1 };
+}
+
+int sink_flush(struct sink *sink) {
+        for (size_t sent = 0; sent < sink->size && !sink->error;) {
+                ssize_t n = write(sink->fd, sink->buffer + sent, sink->size - sent);
+
+                if (n >= 0)
+                        sent += (size_t)n;
+                else if (errno != EINTR)
+                        sink->error = -errno;
+        }
+        sink->size = 0;
+        return sink->error;
+}
+
+char *sink_reserve(struct sink *sink, size_t size) {
+        char *buffer;
+
+        if (sink->space - sink->size >= size)
+                return sink->buffer + sink->size;
+        sink_flush(sink);
+        if (sink->space < size) {
+                buffer = realloc(sink->buffer, size);
+                if (!buffer) {
+                        sink->error = -ENOMEM;
+                        return NULL;
+                }
+                sink->buffer = buffer;
+                sink->space = size;
+        }
+        return sink->buffer;
+}
+
+void sink_add(struct sink *sink, const char *bytes, size_t size) {
+        char *out = sink_reserve(sink, size);
+
+        if (!out)
+                return;
+        memcpy(out, bytes, size);
+        sink_commit(sink, out + size);
+}
