@@ -82,12 +82,17 @@ struct store_operations {
         /* Ends a listing without any further callback. */
         void (*list_cancel)(struct store_list *list);
         /*
-         * Reads up to size bytes at offset of the object into buffer (the caller's; it must live until on_done or until cancel
-         * returns). Fewer bytes are no error where the object ends. Status, Content-Range and length of the answer are checked.
+         * Reads up to size bytes at offset of the object into buffer (the caller's; it must live until on_done or until
+         * read_cancel() gives it back). Fewer bytes are no error where the object ends. Status, Content-Range and length of the
+         * answer are checked.
          */
         int (*read)(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata, struct store_read **ret_read);
-        void (*read_cancel)(struct store_read *read);
+        /*
+         * Ends a read without on_done. True: the buffer is the caller's again. False: a thread is still inside of the kernel with it
+         * (a file system that hangs); on_released(userdata) is called when the buffer is the caller's again.
+         */
+        bool (*read_cancel)(struct store_read *read, void (*on_released)(void *userdata), void *userdata);
         /* Closes everything; on_closed is called when no handle and no thread of the store is left. The store is freed then. */
         void (*close)(struct store *store, void (*on_closed)(void *userdata), void *userdata);
 };

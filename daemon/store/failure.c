@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/store/failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/core/utf8.h"
+
+/* Replaces control characters and what is no UTF-8 (also a sequence that was cut) by question marks. */
+static void make_printable(char *text) {
+        size_t size = strlen(text);
+
+        for (size_t at = 0; at < size;) {
+                size_t sequence = utf8_sequence_size((uint8_t *)text + at, size - at);
+
+                if (sequence == 0 || sequence == UTF8_INCOMPLETE || (uint8_t)text[at] < ' ' || text[at] == 0x7f) {
+                        text[at] = '?';
+                        sequence = 1;
+                }
+                at += sequence;
+        }
+}
+
+void failure_clear(struct store_failure *ret_failure) {
+        *ret_failure = (struct store_failure){ .class = STORE_OK };
+}
+
+void failure_set(struct store_failure *ret_failure, enum store_failure_class class, const char *code, const char *format, ...) {
+        va_list arguments;
+
+        failure_clear(ret_failure);
+        ret_failure->class = class;
+        snprintf(ret_failure->code, sizeof(ret_failure->code), "%s", code);
+        va_start(arguments, format);
+        vsnprintf(ret_failure->message, sizeof(ret_failure->message), format, arguments);
+        va_end(arguments);
+        make_printable(ret_failure->message);
+}
+
+/* What may go away by itself. Everything else is for whoever can change rights and mounts. */
+static bool errno_is_transient(int error) {
+        static const int transient[] = { EIO, EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, ESTALE, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH,
+                                         ENETDOWN, ENETUNREACH, ECONNRESET, ECONNREFUSED, ENOTCONN, EBUSY, EREMOTEIO };
+
+        for (size_t i = 0; i < ARRAY_SIZE(transient); i++) {
+                if (transient[i] == error)
+                        return true;
+        }
+        return false;
+}
+
+void failure_set_errno(struct store_failure *ret_failure, int error, const char *thing) {
+        const char *name = strerrorname_np(error);
+        char number[16];
+
+        snprintf(number, sizeof(number), "errno %d", error);
+        failure_set(ret_failure, errno_is_transient(error) ? STORE_TRANSIENT : STORE_PERMANENT, name ? name : number, "%s: %s",
+                    strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", thing);
+}
+
+static const struct {
+        int status;
+        enum store_failure_class class;
+        const char *words;
+} statuses[] = {
+        { 400, STORE_PERMANENT, "Bad Request" },
+        { 401, STORE_PERMANENT, "Unauthorized" },
+        { 403, STORE_PERMANENT, "Forbidden" },
+        { 404, STORE_PERMANENT, "Not Found" },
+        { 405, STORE_PERMANENT, "Method Not Allowed" },
+        { 407, STORE_PERMANENT, "Proxy Authentication Required" },
+        { 408, STORE_TRANSIENT, "Request Timeout" },
+        { 410, STORE_PERMANENT, "Gone" },
+        { 416, STORE_END, "Range Not Satisfiable" },
+        { 425, STORE_TRANSIENT, "Too Early" },
+        { 429, STORE_THROTTLED, "Too Many Requests" },
+        { 500, STORE_TRANSIENT, "Internal Server Error" },
+        { 501, STORE_PERMANENT, "Not Implemented" },
+        { 502, STORE_TRANSIENT, "Bad Gateway" },
+        { 503, STORE_THROTTLED, "Service Unavailable" },
+        { 504, STORE_TRANSIENT, "Gateway Timeout" },
+        { 505, STORE_PERMANENT, "HTTP Version Not Supported" },
+};
+
+void failure_set_status(struct store_failure *ret_failure, long status, const char *thing) {
+        enum store_failure_class class = status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT;
+        const char *words = status >= 300 && status < 400 ? "Redirect that is not followed" : "Unexpected status";
+        char code[16];
+
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+                if (statuses[i].status == status) {
+                        class = statuses[i].class;
+                        words = statuses[i].words;
+                }
+        }
+        snprintf(code, sizeof(code), "%ld", status);
+        failure_set(ret_failure, class, code, "%s: %s", words, thing);
+}

@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libcurl says which sockets and which timeout it wants watched, libuv watches them, and after each event the messages of
+ * requests that ended are read. A request waits for the name to be resolved, is active, or has ended and is freed.
+ *
+ * Deadlines are counted in ticks of a timer, not in time that has passed: after the loop was held up, bytes that wait in a
+ * socket are read before a second tick can call their request dead.
+ */
+#include "daemon/store/http_client.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/base.h"
+#include "daemon/core/fd_limit.h"
+#include "daemon/core/list.h"
+#include "daemon/store/failure.h"
+#include "daemon/store/resolver.h"
+
+#define HTTP_CLIENT_IDLE_HANDLES_MOST 1024 /* easy handles kept for reuse */
+#define HTTP_CLIENT_HEADERS_MOST_BYTES (256u << 10)
+#define HTTP_CLIENT_SAMPLES 64
+#define HTTP_CLIENT_TICKS 8 /* in the shortest deadline */
+
+const struct http_client_options http_client_defaults = {
+        .connect_ms = 3000,
+        .first_byte_ms = 2000,
+        .progress_ms = 5000,
+        .idle_ms = 60000,
+};
+
+struct watched_socket {
+        uv_poll_t poll;
+        struct http_client *client;
+        curl_socket_t fd;
+        int events;   /* what is watched now */
+        bool resting; /* curl does not look at it: an idle connection */
+};
+
+struct http_client {
+        uv_loop_t *loop;
+        const struct http_url *url;
+        const char *proxy; /* NULL: none */
+        char *ca_bundle;
+        bool use_netrc;
+        struct http_client_options options;
+        struct resolver resolver;
+        CURLM *multi; /* NULL: none yet, or no more */
+        struct curl_slist *headers;
+        CURL *idle_handles[HTTP_CLIENT_IDLE_HANDLES_MOST];
+        unsigned idle_handle_count;
+        struct watched_socket **sockets; /* by descriptor */
+        size_t socket_space;
+        struct list waiting; /* for the name */
+        struct list active;
+        struct list late;  /* past their deadline, about to be ended */
+        struct list fresh; /* active ones that got bytes in this turn, by turn_node */
+        uint64_t first_bytes_ns[HTTP_CLIENT_SAMPLES]; /* the last ones, in a circle */
+        unsigned first_byte_count;
+        uint64_t first_byte_median_ns;
+        uv_timer_t curl_timer;
+        uv_timer_t tick; /* of deadlines while requests are active, of idleness after the last one */
+        uint64_t tick_ms;
+        bool closing;
+        unsigned open_handles;
+        void (*on_closed)(void *userdata);
+        void *userdata;
+};
+
+struct http_request {
+        struct list node, turn_node;
+        struct http_client *client;
+        CURL *easy; /* NULL while it waits */
+        char *url;
+        uint64_t begin, size_bytes; /* size 0: all */
+        struct http_handler handler;
+        void *userdata;
+        struct http_answer answer;
+        uint64_t start_ns;
+        uint64_t header_bytes;
+        unsigned quiet_ticks;
+        unsigned connects; /* addresses tried */
+        unsigned address;
+        struct curl_slist *connect_to;
+        char error[CURL_ERROR_SIZE];
+};
+
+/* ---- Sockets ---- */
+
+static void check_messages(struct http_client *client);
+static void maybe_finish_close(struct http_client *client);
+
+static void on_socket_closed(uv_handle_t *handle) {
+        struct watched_socket *socket = handle->data;
+        struct http_client *client = socket->client;
+
+        free(socket);
+        client->open_handles--;
+        maybe_finish_close(client);
+}
+
+static void on_socket_event(uv_poll_t *poll, int status, int events) {
+        struct watched_socket *socket = poll->data;
+        struct http_client *client = socket->client;
+        int flags = 0, running;
+
+        if (socket->resting) {
+                /* The server closed an idle connection, or talks without being asked. libcurl sees it when it wants it again. */
+                uv_poll_stop(poll);
+                socket->events = 0;
+                return;
+        }
+        if (status < 0)
+                flags = CURL_CSELECT_ERR; /* libuv 1.44 says EBADF for POLLERR alone */
+        if (events & UV_READABLE)
+                flags |= CURL_CSELECT_IN;
+        if (events & UV_WRITABLE)
+                flags |= CURL_CSELECT_OUT;
+        curl_multi_socket_action(client->multi, socket->fd, flags, &running);
+        check_messages(client);
+}
+
+static int make_socket(struct http_client *client, curl_socket_t fd, struct watched_socket **ret_socket) {
+        struct watched_socket *socket;
+
+        if ((size_t)fd >= client->socket_space) {
+                size_t space = align_up((uint64_t)fd + 1, 256);
+                struct watched_socket **sockets = realloc(client->sockets, space * sizeof(*sockets));
+
+                if (!sockets)
+                        return -ENOMEM;
+                memset(sockets + client->socket_space, 0, (space - client->socket_space) * sizeof(*sockets));
+                client->sockets = sockets;
+                client->socket_space = space;
+        }
+        socket = calloc(1, sizeof(*socket));
+        if (!socket || uv_poll_init(client->loop, &socket->poll, fd) < 0) {
+                free(socket);
+                return -ENOMEM;
+        }
+        socket->poll.data = socket;
+        socket->client = client;
+        socket->fd = fd;
+        client->open_handles++;
+        client->sockets[fd] = socket;
+        *ret_socket = socket;
+        return 0;
+}
+
+/*
+ * libcurl lets go of a socket at the end of each request and takes it again at the next one. It stays watched in between, which saves
+ * two system calls for each request.
+ */
+static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *unused) {
+        struct http_client *client = userdata;
+        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
+        int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+
+        (void)easy;
+        (void)unused;
+        if (what == CURL_POLL_REMOVE) {
+                if (socket)
+                        socket->resting = true;
+                return 0;
+        }
+        if (!socket && make_socket(client, fd, &socket) < 0)
+                return -1;
+        socket->resting = false;
+        if (socket->events != events) {
+                socket->events = events;
+                if (uv_poll_start(&socket->poll, events, on_socket_event) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+/* The poll handle must go before its descriptor: libuv aborts on a closed one. */
+static int on_curl_close(void *userdata, curl_socket_t fd) {
+        struct http_client *client = userdata;
+        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
+
+        if (socket) {
+                client->sockets[fd] = NULL;
+                uv_close((uv_handle_t *)&socket->poll, on_socket_closed);
+        }
+        return close(fd);
+}
+
+static void on_curl_timeout(uv_timer_t *timer) {
+        struct http_client *client = timer->data;
+        int running;
+
+        curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        check_messages(client);
+}
+
+static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata) {
+        struct http_client *client = userdata;
+
+        (void)multi;
+        if (client->closing)
+                return 0;
+        if (timeout_ms < 0)
+                uv_timer_stop(&client->curl_timer);
+        else
+                uv_timer_start(&client->curl_timer, on_curl_timeout, (uint64_t)timeout_ms, 0);
+        return 0;
+}
+
+/* ---- One request inside of libcurl ---- */
+
+static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata) {
+        struct http_request *request = userdata;
+
+        (void)one;
+        request->quiet_ticks = 0;
+        request->header_bytes += size;
+        if (request->header_bytes > HTTP_CLIENT_HEADERS_MOST_BYTES)
+                return 0;
+        if (request->answer.first_byte_ns == 0)
+                request->answer.first_byte_ns = uv_hrtime() - request->start_ns;
+        http_answer_take_line(&request->answer, line, size);
+        return size;
+}
+
+static size_t on_curl_body(char *bytes, size_t one, size_t size, void *userdata) {
+        struct http_request *request = userdata;
+
+        (void)one;
+        request->quiet_ticks = 0;
+        if (request->handler.on_turn && !list_is_linked(&request->turn_node))
+                list_append(&request->client->fresh, &request->turn_node);
+        return request->handler.on_body(request->userdata, &request->answer, (uint8_t *)bytes, size) ? size : 0;
+}
+
+static CURL *new_handle(struct http_client *client) {
+        CURL *easy = curl_easy_init();
+
+        if (!easy)
+                return NULL;
+        curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        /* Never from https to http. */
+        curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, strcmp(client->url->scheme, "https") == 0 ? "https" : "http,https");
+        curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L); /* credentials stay with the host they are for: libcurl's default */
+        curl_easy_setopt(easy, CURLOPT_MAXREDIRS, 5L);
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+        curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->headers);
+        curl_easy_setopt(easy, CURLOPT_USERAGENT, "headrace");
+        curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->options.connect_ms);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* with one, the bundle is read again for each connection */
+        if (client->ca_bundle)
+                curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_bundle);
+        curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+        if (client->url->user) {
+                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+                curl_easy_setopt(easy, CURLOPT_USERNAME, client->url->user);
+                curl_easy_setopt(easy, CURLOPT_PASSWORD, client->url->password);
+        } else if (client->use_netrc) {
+                curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+        }
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_curl_close);
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, client);
+        curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_curl_header);
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_curl_body);
+        return easy;
+}
+
+static CURL *take_handle(struct http_client *client) {
+        return client->idle_handle_count ? client->idle_handles[--client->idle_handle_count] : new_handle(client);
+}
+
+static void give_handle(struct http_client *client, CURL *easy) {
+        if (client->idle_handle_count < HTTP_CLIENT_IDLE_HANDLES_MOST)
+                client->idle_handles[client->idle_handle_count++] = easy;
+        else
+                curl_easy_cleanup(easy);
+}
+
+static int make_multi(struct http_client *client) {
+        if (client->multi)
+                return 0;
+        client->multi = curl_multi_init();
+        if (!client->multi)
+                return -ENOMEM;
+        curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+        curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+        curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+        /* Connections are dropped when a burst drains unless the cache can hold all of them. */
+        curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)fd_limit_for_connections());
+        return 0;
+}
+
+/* Sends the connection to the next address in turn, and lets certificates be checked against the name. */
+static int choose_address(struct http_request *request) {
+        struct http_client *client = request->client;
+        const char *address;
+        char text[512];
+        bool is_v6;
+
+        curl_slist_free_all(request->connect_to);
+        request->connect_to = NULL;
+        request->connects++;
+        address = client->proxy || client->resolver.literal ? NULL : resolver_next(&client->resolver, &request->address);
+        if (address) {
+                is_v6 = strchr(address, ':');
+                snprintf(text, sizeof(text), "%s:%s:%s%s%s:%s", client->url->host, client->url->port, is_v6 ? "[" : "", address,
+                         is_v6 ? "]" : "", client->url->port);
+                request->connect_to = curl_slist_append(NULL, text);
+                if (!request->connect_to)
+                        return -ENOMEM;
+        }
+        curl_easy_setopt(request->easy, CURLOPT_CONNECT_TO, request->connect_to);
+        return 0;
+}
+
+static void on_tick(uv_timer_t *tick);
+static void on_idle(uv_timer_t *tick);
+
+/* Hands the request to libcurl. -ENOMEM. */
+static int activate(struct http_request *request) {
+        struct http_client *client = request->client;
+        char range[48];
+
+        request->easy = take_handle(client);
+        if (!request->easy || make_multi(client) < 0 || choose_address(request) < 0)
+                return -ENOMEM;
+        if (request->size_bytes)
+                snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)request->begin,
+                         (unsigned long long)(request->begin + request->size_bytes - 1));
+        curl_easy_setopt(request->easy, CURLOPT_RANGE, request->size_bytes ? range : NULL);
+        curl_easy_setopt(request->easy, CURLOPT_PRIVATE, request);
+        curl_easy_setopt(request->easy, CURLOPT_HEADERDATA, request);
+        curl_easy_setopt(request->easy, CURLOPT_WRITEDATA, request);
+        curl_easy_setopt(request->easy, CURLOPT_ERRORBUFFER, request->error);
+        if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK ||
+            curl_multi_add_handle(client->multi, request->easy) != CURLM_OK)
+                return -ENOMEM;
+        if (list_is_empty(&client->active))
+                uv_timer_start(&client->tick, on_tick, client->tick_ms, client->tick_ms);
+        list_append(&client->active, &request->node);
+        return 0;
+}
+
+/* Takes the request out of everything. */
+static void detach(struct http_request *request) {
+        struct http_client *client = request->client;
+
+        list_remove(&request->node);
+        list_remove(&request->turn_node);
+        if (!request->easy)
+                return;
+        curl_easy_setopt(request->easy, CURLOPT_ERRORBUFFER, NULL);
+        curl_multi_remove_handle(client->multi, request->easy);
+        give_handle(client, steal_pointer(&request->easy));
+        if (list_is_empty(&client->active) && !client->closing)
+                uv_timer_start(&client->tick, on_idle, client->options.idle_ms, 0);
+}
+
+static struct http_request *request_free(struct http_request *request) {
+        curl_slist_free_all(request->connect_to);
+        free(request->url);
+        free(request);
+        return NULL;
+}
+
+static void finish(struct http_request *request, const struct store_failure *transport) {
+        request->answer.total_ns = uv_hrtime() - request->start_ns;
+        detach(request);
+        request->handler.on_done(request->userdata, &request->answer, transport);
+        request_free(request);
+}
+
+/* ---- How requests end ---- */
+
+static const struct {
+        CURLcode code;
+        enum store_failure_class class;
+        const char *name;
+} failures[] = {
+        { CURLE_COULDNT_CONNECT, STORE_TRANSIENT, "connect" },
+        { CURLE_COULDNT_RESOLVE_HOST, STORE_TRANSIENT, "resolve" },
+        { CURLE_COULDNT_RESOLVE_PROXY, STORE_TRANSIENT, "resolve-proxy" },
+        { CURLE_OPERATION_TIMEDOUT, STORE_TRANSIENT, "timeout" },
+        { CURLE_PARTIAL_FILE, STORE_TRANSIENT, "short" },
+        { CURLE_GOT_NOTHING, STORE_TRANSIENT, "no-answer" },
+        { CURLE_RECV_ERROR, STORE_TRANSIENT, "receive" },
+        { CURLE_SEND_ERROR, STORE_TRANSIENT, "send" },
+        { CURLE_SSL_CONNECT_ERROR, STORE_TRANSIENT, "tls" },
+        { CURLE_PEER_FAILED_VERIFICATION, STORE_PERMANENT, "certificate" },
+        { CURLE_SSL_CACERT_BADFILE, STORE_PERMANENT, "ca-bundle" },
+        { CURLE_TOO_MANY_REDIRECTS, STORE_PERMANENT, "redirects" },
+        { CURLE_UNSUPPORTED_PROTOCOL, STORE_PERMANENT, "protocol" },
+        { CURLE_URL_MALFORMAT, STORE_PERMANENT, "url" },
+        { CURLE_WRITE_ERROR, STORE_TRANSIENT, "unwanted" },
+};
+
+static void set_failure(struct http_request *request, CURLcode code, struct store_failure *ret_failure) {
+        enum store_failure_class class = STORE_TRANSIENT;
+        const char *name = "http", *words = request->error[0] ? request->error : curl_easy_strerror(code);
+        int shown = (int)strcspn(request->url, "?");
+        long error = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+                if (failures[i].code == code) {
+                        class = failures[i].class;
+                        name = failures[i].name;
+                }
+        }
+        curl_easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &error);
+        if ((code == CURLE_COULDNT_CONNECT || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) &&
+            (error == ECONNREFUSED || error == ECONNRESET)) {
+                class = STORE_THROTTLED; /* what servers with too many connections do */
+                name = error == ECONNREFUSED ? "refused" : "reset";
+        }
+        failure_set(ret_failure, class, name, "%s: %.*s", words, shown, request->url);
+}
+
+/* True if the request is on its way to another address. */
+static bool try_next_address(struct http_request *request, CURLcode code) {
+        struct http_client *client = request->client;
+
+        if (code != CURLE_COULDNT_CONNECT || !request->connect_to || !resolver_set_bad(&client->resolver, request->address) ||
+            request->connects >= client->resolver.count)
+                return false;
+        curl_multi_remove_handle(client->multi, request->easy);
+        request->error[0] = '\0';
+        return choose_address(request) == 0 && curl_multi_add_handle(client->multi, request->easy) == CURLM_OK;
+}
+
+static void take_sample(struct http_client *client, const struct http_request *request) {
+        client->first_bytes_ns[client->first_byte_count++ % HTTP_CLIENT_SAMPLES] = request->answer.first_byte_ns;
+}
+
+static void take_message(struct http_client *client, const CURLMsg *message) {
+        struct http_request *request;
+        struct store_failure transport;
+        CURLcode code = message->data.result;
+
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+        if (try_next_address(request, code))
+                return;
+        failure_clear(&transport);
+        if (code == CURLE_OK)
+                take_sample(client, request);
+        else
+                set_failure(request, code, &transport);
+        finish(request, &transport);
+}
+
+/* After every call into libcurl that may have moved bytes. A callback may do anything, also close the client. */
+static void check_messages(struct http_client *client) {
+        CURLMsg *message;
+        int left;
+
+        while (!list_is_empty(&client->fresh)) {
+                struct http_request *request = list_owner(client->fresh.next, struct http_request, turn_node);
+
+                list_remove(&request->turn_node);
+                request->handler.on_turn(request->userdata);
+        }
+        while (client->multi && (message = curl_multi_info_read(client->multi, &left))) {
+                if (message->msg == CURLMSG_DONE)
+                        take_message(client, message);
+        }
+}
+
+/* ---- Deadlines ---- */
+
+static int compare_u64(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+static uint64_t first_byte_deadline_ms(struct http_client *client) {
+        uint64_t sorted[HTTP_CLIENT_SAMPLES];
+        size_t count = min_u64(client->first_byte_count, HTTP_CLIENT_SAMPLES);
+
+        if (count == 0)
+                return client->options.first_byte_ms;
+        memcpy(sorted, client->first_bytes_ns, count * sizeof(sorted[0]));
+        qsort(sorted, count, sizeof(sorted[0]), compare_u64);
+        return max_u64(client->options.first_byte_ms, 8 * sorted[count / 2] / 1000000);
+}
+
+/* libcurl has a deadline of its own for what comes before. */
+static bool is_sent(const struct http_request *request) {
+        curl_off_t sent_us = 0;
+
+        curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+        return sent_us > 0;
+}
+
+static void give_up(struct http_request *request, uint64_t deadline_ms) {
+        bool answered = request->answer.first_byte_ns > 0;
+        struct store_failure transport;
+
+        failure_set(&transport, STORE_TRANSIENT, answered ? "stalled" : "timeout", "%s for %llu ms: %.*s",
+                    answered ? "No progress" : "No answer", (unsigned long long)deadline_ms, (int)strcspn(request->url, "?"), request->url);
+        finish(request, &transport);
+}
+
+static void on_tick(uv_timer_t *tick) {
+        struct http_client *client = tick->data;
+        uint64_t first_byte_ms = first_byte_deadline_ms(client);
+
+        for (struct list *node = client->active.next, *next; node != &client->active; node = next) {
+                struct http_request *request = list_owner(node, struct http_request, node);
+                bool answered = request->answer.first_byte_ns > 0;
+
+                next = node->next;
+                request->quiet_ticks++;
+                if (request->quiet_ticks * client->tick_ms < (answered ? client->options.progress_ms : first_byte_ms))
+                        continue;
+                if (!answered && !is_sent(request))
+                        continue;
+                list_remove(node);
+                list_append(&client->late, node);
+        }
+        /* They are ended one by one from a list of their own, because a callback may cancel any other one. */
+        while (!list_is_empty(&client->late)) {
+                struct http_request *request = list_owner(client->late.next, struct http_request, node);
+
+                give_up(request, request->answer.first_byte_ns ? client->options.progress_ms : first_byte_ms);
+        }
+}
+
+static void drop_multi(struct http_client *client) {
+        uv_timer_stop(&client->curl_timer);
+        while (client->idle_handle_count)
+                curl_easy_cleanup(client->idle_handles[--client->idle_handle_count]);
+        if (client->multi)
+                curl_multi_cleanup(client->multi);
+        client->multi = NULL;
+}
+
+/* Idle connections are not watched by libcurl, and stay in CLOSE_WAIT for ever. */
+static void on_idle(uv_timer_t *tick) {
+        drop_multi(tick->data);
+}
+
+/* ---- Requests ---- */
+
+static void on_resolved(void *userdata, int error) {
+        struct http_client *client = userdata;
+        struct store_failure transport;
+
+        while (!list_is_empty(&client->waiting)) {
+                struct http_request *request = list_owner(client->waiting.next, struct http_request, node);
+
+                list_remove(&request->node);
+                if (error) {
+                        failure_set(&transport, STORE_TRANSIENT, "resolve", "Cannot resolve %s: %s", client->url->host, uv_strerror(error));
+                        finish(request, &transport);
+                } else if (activate(request) < 0) {
+                        failure_set_errno(&transport, ENOMEM, client->url->endpoint);
+                        finish(request, &transport);
+                }
+        }
+}
+
+static int start(struct http_request *request) {
+        struct http_client *client = request->client;
+        int r;
+
+        if (client->proxy || resolver_is_ready(&client->resolver))
+                return activate(request);
+        r = resolver_start(&client->resolver);
+        if (r == 0)
+                list_append(&client->waiting, &request->node);
+        return r;
+}
+
+int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size, const struct http_handler *handler,
+                    void *userdata, struct http_request **ret_request) {
+        struct http_request *request = calloc(1, sizeof(*request));
+        int r;
+
+        if (!request)
+                return -ENOMEM;
+        list_init(&request->node);
+        list_init(&request->turn_node);
+        http_answer_init(&request->answer);
+        request->client = client;
+        request->begin = begin;
+        request->size_bytes = size;
+        request->handler = *handler;
+        request->userdata = userdata;
+        request->start_ns = uv_hrtime();
+        r = asprintf(&request->url, "%s%s", client->url->endpoint, target) < 0 ? -ENOMEM : start(request);
+        if (r < 0) {
+                detach(request);
+                request_free(request);
+                return r;
+        }
+        *ret_request = request;
+        return 0;
+}
+
+void http_request_cancel(struct http_request *request) {
+        detach(request);
+        request_free(request);
+}
+
+/* ---- Life ---- */
+
+/* The bundle that the environment names, else the one libcurl was built with. */
+static char *find_ca_bundle(void) {
+        static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE" };
+        const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
+        const char *path = version->cainfo;
+
+        for (size_t i = ARRAY_SIZE(names); i-- > 0;) {
+                const char *value = getenv(names[i]);
+
+                if (value && *value)
+                        path = value;
+        }
+        return strdup(path ? path : "/etc/ssl/certs/ca-certificates.crt");
+}
+
+static bool has_netrc(void) {
+        CLEANUP(freep) char *path = NULL;
+        const char *home = getenv("HOME");
+
+        return home && asprintf(&path, "%s/.netrc", home) > 0 && access(path, R_OK) == 0;
+}
+
+static void http_client_free(struct http_client *client) {
+        resolver_deinit(&client->resolver);
+        curl_slist_free_all(client->headers);
+        free(client->ca_bundle);
+        free(client->sockets);
+        free(client);
+        curl_global_cleanup();
+}
+
+static void maybe_finish_close(struct http_client *client) {
+        void (*on_closed)(void *) = client->on_closed;
+        void *userdata = client->userdata;
+
+        if (client->open_handles > 0)
+                return;
+        http_client_free(client);
+        on_closed(userdata);
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+        struct http_client *client = handle->data;
+
+        client->open_handles--;
+        maybe_finish_close(client);
+}
+
+int http_client_new(uv_loop_t *loop, const struct http_url *url, const struct http_client_options *options,
+                    struct http_client **ret_client) {
+        struct http_client *client = calloc(1, sizeof(*client));
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+                free(client);
+                return -ENOMEM;
+        }
+        client->loop = loop;
+        client->url = url;
+        client->proxy = http_url_proxy(url);
+        client->use_netrc = has_netrc();
+        client->options = *options;
+        client->tick_ms = max_u64(1, min_u64(options->first_byte_ms, options->progress_ms) / HTTP_CLIENT_TICKS);
+        list_init(&client->waiting);
+        list_init(&client->active);
+        list_init(&client->late);
+        list_init(&client->fresh);
+        client->headers = curl_slist_append(NULL, "Accept-Encoding: identity"); /* transcoding servers ignore ranges otherwise */
+        client->ca_bundle = find_ca_bundle();
+        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host, url->port, on_resolved, client) :
+                                                   -ENOMEM;
+        if (r < 0) {
+                http_client_free(client);
+                return r;
+        }
+        uv_timer_init(loop, &client->curl_timer);
+        uv_timer_init(loop, &client->tick);
+        client->curl_timer.data = client->tick.data = client;
+        client->open_handles = 2;
+        *ret_client = client;
+        return 0;
+}
+
+static void cancel_all(struct list *requests) {
+        while (!list_is_empty(requests))
+                http_request_cancel(list_owner(requests->next, struct http_request, node));
+}
+
+void http_client_close(struct http_client *client, void (*on_closed)(void *userdata), void *userdata) {
+        client->closing = true;
+        client->on_closed = on_closed;
+        client->userdata = userdata;
+        cancel_all(&client->waiting);
+        cancel_all(&client->active);
+        cancel_all(&client->late);
+        drop_multi(client);
+        uv_close((uv_handle_t *)&client->curl_timer, on_timer_closed);
+        uv_close((uv_handle_t *)&client->tick, on_timer_closed);
+}

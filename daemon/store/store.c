@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which store a URL belongs to: a table, looked up by scheme. */
+#include "daemon/store/store.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/base.h"
+#include "daemon/store/types.h"
+
+static const struct store_type *const types[] = { &store_type_file, &store_type_http };
+
+/* Size of the scheme in front of "://", or of the "file" of file:/path; 0 for a path. */
+static size_t scheme_size(const char *url) {
+        const char *end = strstr(url, "://");
+
+        if (strncasecmp(url, "file:/", 6) == 0)
+                return 4;
+        return end && !memchr(url, '/', (size_t)(end - url)) ? (size_t)(end - url) : 0;
+}
+
+static bool has_scheme(const struct store_type *type, const char *scheme, size_t size) {
+        for (const char *const *known = type->schemes; *known; known++) {
+                if (strlen(*known) == size && strncasecmp(*known, scheme, size) == 0)
+                        return true;
+        }
+        return false;
+}
+
+int store_open(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message) {
+        const char *message = "unknown scheme; known are http://, https://, file:// and plain paths";
+        size_t size = scheme_size(url);
+        int r = -EINVAL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+                if (has_scheme(types[i], url, size)) {
+                        r = types[i]->new(loop, url, ret_store, &message);
+                        break;
+                }
+        }
+        if (r == -EINVAL && ret_message)
+                *ret_message = message;
+        return r;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of storage that store_open() knows. */
+#pragma once
+
+#include "daemon/store/store.h"
+
+extern const struct store_type store_type_file; /* paths, file:// */
+extern const struct store_type store_type_http; /* http://, https:// */
