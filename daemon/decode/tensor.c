@@ -12,6 +12,8 @@
 
 #define TENSOR_DEPTH 3
 
+#define DT_FLOAT 1
+
 /* What a message of a few bytes may be made into by repeating its one value. */
 #define REPEATED_BYTES_MAX (1u << 28)
 
@@ -260,6 +262,19 @@ static bool write_element(struct values *values, uint8_t *ret_element) {
         return true;
 }
 
+/*
+ * A float without dimensions that has content and one typed value says two things: as a tensor TensorBoard shows the content, as a
+ * point of a scalar series its data server shows the typed value. So do payload and number.
+ */
+static bool is_number_typed(const struct tensor *tensor) {
+        uint64_t unused;
+
+        if (tensor->content.size == 0)
+                return true;
+        return tensor->dtype == DT_FLOAT && (tensor->rank == 0 || tensor->rank == EXTENT_RANK_UNKNOWN) &&
+               count_typed(tensor, &unused) == 1;
+}
+
 static void read_number(struct tensor *tensor) {
         struct values values = values_of(tensor);
         uint8_t element[16];
@@ -267,11 +282,10 @@ static void read_number(struct tensor *tensor) {
 
         if (tensor->element_count != 1 || !tensor->storage->kind)
                 return;
-        if (tensor->content.size)
+        if (!is_number_typed(tensor))
                 from = tensor->content.at;
         else if (!write_element(&values, element))
                 return;
-        tensor->is_number = true;
         tensor->value = number_value(tensor->storage, from);
 }
 

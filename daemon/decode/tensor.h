@@ -20,8 +20,7 @@ struct tensor {
         uint8_t dtype;
         uint8_t rank; /* or EXTENT_RANK_UNKNOWN */
         bool malformed;
-        bool is_number; /* one element of a numeric type, as value */
-        double value;
+        double value; /* of one element of a numeric type, else 0 */
         uint32_t element_count;
         uint64_t payload_bytes;
         /* Where the elements are; for tensor_write(). */
