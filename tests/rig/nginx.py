@@ -51,7 +51,9 @@ http {{
     local mu, sigma = math.log({p50_ms} / 1000), math.log({p90_ms} / {p50_ms}) / 1.2815515655446004
     function delay()
       local u1, u2 = 1 - math.random(), math.random()
-      ngx.sleep(math.exp(mu + sigma * math.sqrt(-2 * math.log(u1)) * math.cos(2 * math.pi * u2)))
+      local delay_s = math.exp(mu + sigma * math.sqrt(-2 * math.log(u1)) * math.cos(2 * math.pi * u2))
+      ngx.header['X-Delay-Ms'] = delay_s * 1000
+      ngx.sleep(delay_s)
     end
   }}
   server {{ listen {address}:{slow} backlog=4096; location / {{ access_by_lua_block {{ delay() }} }} }}
