@@ -21,6 +21,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 MODULES = "/usr/lib/nginx/modules"
 LOOPBACK = "127.0.0.1"
@@ -57,7 +58,7 @@ http {{
     end
   }}
   server {{ listen {address}:{slow} backlog=4096; location / {{ access_by_lua_block {{ delay() }} }} }}
-  server {{ listen {address}:{plain} backlog=4096; location / {{ }} }}
+  server {{ listen {address}:{plain} backlog=4096; location / {{ }} location = /.barrier {{ access_log off; return 204; }} }}
   {tls_server}
 }}
 """
@@ -144,15 +145,18 @@ class Nginx:
             time.sleep(0.01)
         raise RuntimeError("nginx does not answer")
 
+    def _wait_for_log(self):
+        """A request is logged right after its answer, and the one worker takes the next request only then."""
+        with urllib.request.urlopen(self.url + "/.barrier"):
+            pass
+
     def mark(self):
         """A place in the access log: requests(since=mark) are those that were answered after it."""
-        try:
-            return (self.run / "access.log").stat().st_size
-        except FileNotFoundError:
-            return 0
+        self._wait_for_log()
+        return (self.run / "access.log").stat().st_size
 
     def requests(self, since=0):
-        """nginx writes a request into its log when it has answered it."""
+        self._wait_for_log()
         with open(self.run / "access.log", "rb") as log:
             log.seek(since)
             fields = [line.decode("utf-8", "surrogateescape").split("\t") for line in log.read().splitlines()]
