@@ -39,14 +39,16 @@ struct catalog_name {
         size_t size;
 };
 
+struct watch;
+
 struct catalog_series {
         struct catalog_run *run;
         uint64_t id;
         struct catalog_name tag, plugin, content, display_name, description;
-        uint8_t data_class;  /* resolved: enum extent_class */
-        uint8_t written_as;  /* of its first value: enum extent_written_as */
+        uint8_t data_class; /* resolved: enum extent_class */
+        uint8_t written_as; /* of the value that its metadata is from: enum extent_written_as */
         bool has_metadata;
-        uint64_t records;
+        uint64_t extents;   /* that have it */
 };
 
 struct catalog_file {
@@ -65,7 +67,7 @@ struct catalog_file {
         bool settled;
         struct store_failure failure; /* class STORE_OK: none */
         unsigned missing;             /* complete listings in a row without it */
-        uint64_t seen_listing;        /* number of the last listing that had it */
+        uint64_t seen_listing;        /* number of the last listing that had it; 0: never */
         void *blocks;                 /* of the pipeline */
 };
 
@@ -79,7 +81,12 @@ struct catalog_run {
         size_t series_count, series_space;
         bool has_last_step;
         int64_t last_step;
-        void *lane; /* of the pipeline */
+};
+
+/* A directory below a source that cannot be read: what lies in it is unknown. */
+struct catalog_unreadable {
+        struct catalog_name directory; /* relative to the source */
+        struct store_failure failure;
 };
 
 enum catalog_source_state { CATALOG_SOURCE_LOADING = 0, CATALOG_SOURCE_OK, CATALOG_SOURCE_FAILING };
@@ -91,13 +98,18 @@ struct catalog_source {
         struct store *store; /* its url is the source's */
         enum catalog_source_state state;
         struct store_failure failure; /* of the listing */
+        bool was_failing;             /* and that has been told */
         uint64_t listings;            /* complete ones */
+        uint64_t attempts;            /* listings that have ended, complete or not */
         uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
         uint64_t list_requests;
+        struct catalog_unreadable *unreadable; /* directories that the last listing could not read */
+        size_t unreadable_count;
         struct catalog_run **runs; /* sorted by name */
         size_t run_count, run_space;
         size_t file_count, settled_count;
-        void *watch; /* of discover */
+        struct watch *watch;   /* that keeps it up to date */
+        uint64_t full_in_pass; /* of the pipeline: its last pass that found the endpoint's window full */
 };
 
 struct catalog {
@@ -123,11 +135,18 @@ struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t i
 struct catalog_run *catalog_find_run(const struct catalog *catalog, uint64_t id);
 struct catalog_series *catalog_find_series(const struct catalog *catalog, uint64_t id);
 
-/* Removes the file, and its run when it was the last. Its blocks and lane pointers must be NULL. */
+/* Removes the file, and its run when it was the last. Its blocks pointer must be NULL. */
 void catalog_remove_file(struct catalog_file *file);
 
-/* Learns the series of an extent that is published: new tags, first metadata, counts, last step. The image is valid. -ENOMEM. */
+/* Learns the series of an extent that is published for the first time: new tags, first metadata. The image is valid. -ENOMEM. */
 int catalog_learn(struct catalog_run *run, const struct extent_header *extent);
+
+/* Forgets and learns which directories cannot be read. -ENOMEM. */
+void catalog_clear_unreadable(struct catalog_source *source);
+int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size, const struct store_failure *failure);
+
+/* Sets a file's state; settled is kept in step with the source's count. */
+void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled);
 
 /* A run's state: the least finished of its files. */
 enum catalog_state catalog_run_state(const struct catalog_run *run);

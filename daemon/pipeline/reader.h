@@ -54,6 +54,11 @@ struct reader_operations {
         uint64_t (*set_kick)(void *userdata, uint64_t kick_at);
         /* The stream (without follow) cannot be completed: this source has no complete listing, and will have none. Once at most. */
         void (*source_failed)(void *userdata, const struct catalog_source *source);
+        /*
+         * The session cannot go on: the client has written nonsense into its acknowledgements (-EPROTO), or memory is out
+         * (-ENOMEM). Once at most. Like source_failed it must not free the reader from inside.
+         */
+        void (*broken)(void *userdata, int error);
 };
 
 /* Positive outcome of reader_new(): one more session does not fit; *ret_ring_bytes is the ring size that would do. */

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs and files stand in arrays sorted by name, as paging and the order `sorted` want them. Listings come sorted, or nearly, so
+ * that an insertion is nearly always an append.
+ */
+#include "daemon/discover/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "common/extent_view.h"
+#include "common/metadata.h"
+#include "common/name_id.h"
+
+const char *catalog_state_name(enum catalog_state state) {
+        static const char *const names[] = {
+                [CATALOG_QUEUED] = "queued",         [CATALOG_LOADING] = "loading", [CATALOG_UNREADABLE] = "unreadable",
+                [CATALOG_GONE] = "gone",             [CATALOG_EMPTY] = "empty",     [CATALOG_HEADER_ONLY] = "header only",
+                [CATALOG_LOADED] = "loaded",
+        };
+
+        return names[state];
+}
+
+static int name_set(struct catalog_name *name, const void *bytes, size_t size) {
+        char *copy = malloc(size + 1);
+
+        if (!copy)
+                return -ENOMEM;
+        memcpy(copy, bytes, size);
+        copy[size] = '\0';
+        free(name->bytes);
+        *name = (struct catalog_name){ .bytes = copy, .size = size };
+        return 0;
+}
+
+static int name_compare(const struct catalog_name *name, const char *bytes, size_t size) {
+        int r = memcmp(name->bytes, bytes, name->size < size ? name->size : size);
+
+        return r ? r : (name->size > size) - (name->size < size);
+}
+
+/* Makes room for one more pointer. */
+static int array_reserve(void *array_pointer, size_t count, size_t *space) {
+        void **array = *(void ***)array_pointer, **bigger;
+        size_t wanted = *space ? 2 * *space : 4;
+
+        if (count < *space)
+                return 0;
+        bigger = realloc(array, wanted * sizeof(array[0]));
+        if (!bigger)
+                return -ENOMEM;
+        *(void ***)array_pointer = bigger;
+        *space = wanted;
+        return 0;
+}
+
+static void array_insert(void *array_pointer, size_t count, size_t at, void *value) {
+        void **array = *(void ***)array_pointer;
+
+        memmove(array + at + 1, array + at, (count - at) * sizeof(array[0]));
+        array[at] = value;
+}
+
+static void array_remove(void *array_pointer, size_t count, size_t at) {
+        void **array = *(void ***)array_pointer;
+
+        memmove(array + at, array + at + 1, (count - at - 1) * sizeof(array[0]));
+}
+
+void catalog_init(struct catalog *catalog) {
+        *catalog = (struct catalog){ 0 };
+        id_map_init(&catalog->runs);
+        id_map_init(&catalog->files);
+        id_map_init(&catalog->series);
+}
+
+static void series_free(struct catalog_series *series) {
+        id_map_remove(&series->run->source->catalog->series, series->id);
+        free(series->tag.bytes);
+        free(series->plugin.bytes);
+        free(series->content.bytes);
+        free(series->display_name.bytes);
+        free(series->description.bytes);
+        free(series);
+}
+
+static void file_free(struct catalog_file *file) {
+        free(file->path.bytes);
+        free(file);
+}
+
+static void run_free(struct catalog_run *run) {
+        for (size_t i = 0; i < run->series_count; i++)
+                series_free(run->series[i]);
+        for (size_t i = 0; i < run->file_count; i++)
+                file_free(run->files[i]);
+        free(run->series);
+        free(run->files);
+        free(run->name.bytes);
+        free(run);
+}
+
+static void source_free(struct catalog_source *source) {
+        for (size_t i = 0; i < source->run_count; i++)
+                run_free(source->runs[i]);
+        catalog_clear_unreadable(source);
+        free(source->runs);
+        free(source->name);
+        free(source);
+}
+
+void catalog_deinit(struct catalog *catalog) {
+        for (size_t i = 0; i < catalog->source_count; i++)
+                source_free(catalog->sources[i]);
+        free(catalog->sources);
+        id_map_deinit(&catalog->runs);
+        id_map_deinit(&catalog->files);
+        id_map_deinit(&catalog->series);
+        *catalog = (struct catalog){ 0 };
+}
+
+int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store, struct catalog_source **ret_source) {
+        struct catalog_source **sources, *source;
+        int r = -ENOMEM;
+
+        if (catalog_find_source(catalog, take_store->url)) {
+                take_store->operations->close(take_store, NULL, NULL);
+                return -EEXIST;
+        }
+        source = calloc(1, sizeof(*source));
+        sources = realloc(catalog->sources, (catalog->source_count + 1) * sizeof(sources[0]));
+        if (sources)
+                catalog->sources = sources;
+        if (source)
+                source->name = strdup(name ? name : take_store->url);
+        if (!source || !sources || !source->name) {
+                if (source)
+                        source_free(source);
+                take_store->operations->close(take_store, NULL, NULL);
+                return r;
+        }
+        source->catalog = catalog;
+        source->store = take_store;
+        source->id = name_id_source(take_store->url);
+        catalog->sources[catalog->source_count++] = source;
+        *ret_source = source;
+        return 0;
+}
+
+struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name) {
+        for (size_t i = 0; i < catalog->source_count; i++)
+                if (!strcmp(catalog->sources[i]->name, name) || !strcmp(catalog->sources[i]->store->url, name))
+                        return catalog->sources[i];
+        return NULL;
+}
+
+/*
+ * Where the owner of that name is in an array of pointers that is sorted by name, or would be put. name_at is the offset of the
+ * name in what the pointers point to. The last place is looked at first.
+ */
+static size_t place_of(const void *array, size_t count, size_t name_at, const char *name, size_t size, bool *ret_found) {
+        char *const *pointers = array;
+        size_t low = 0, high = count, middle = count ? count - 1 : 0;
+
+        while (low < high) {
+                if (name_compare((const struct catalog_name *)(const void *)(pointers[middle] + name_at), name, size) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+                middle = (low + high) / 2;
+        }
+        *ret_found = low < count && name_compare((const struct catalog_name *)(const void *)(pointers[low] + name_at), name, size) == 0;
+        return low;
+}
+
+static size_t run_place(const struct catalog_source *source, const char *name, size_t size, bool *ret_found) {
+        return place_of(source->runs, source->run_count, offsetof(struct catalog_run, name), name, size, ret_found);
+}
+
+static size_t file_place(const struct catalog_run *run, const char *path, size_t size, bool *ret_found) {
+        return place_of(run->files, run->file_count, offsetof(struct catalog_file, path), path, size, ret_found);
+}
+
+static int run_add(struct catalog_source *source, const char *name, size_t size, struct catalog_run **ret_run) {
+        struct catalog_run *run;
+        bool found;
+        size_t at = run_place(source, name, size, &found);
+        int r;
+
+        if (found) {
+                *ret_run = source->runs[at];
+                return 0;
+        }
+        r = array_reserve(&source->runs, source->run_count, &source->run_space);
+        if (r < 0)
+                return r;
+        run = calloc(1, sizeof(*run));
+        if (!run)
+                return -ENOMEM;
+        run->source = source;
+        run->id = name_id_run(source->store->url, name, size);
+        r = name_set(&run->name, name, size);
+        if (r == 0)
+                r = id_map_add(&source->catalog->runs, run->id, run);
+        if (r < 0) {
+                run_free(run);
+                return r;
+        }
+        array_insert(&source->runs, source->run_count++, at, run);
+        *ret_run = run;
+        return 0;
+}
+
+static void run_remove(struct catalog_run *run) {
+        struct catalog_source *source = run->source;
+        bool found;
+        size_t at = run_place(source, run->name.bytes, run->name.size, &found);
+
+        MUST(found);
+        array_remove(&source->runs, source->run_count--, at);
+        id_map_remove(&source->catalog->runs, run->id);
+        run_free(run);
+}
+
+static int file_add(struct catalog_run *run, const char *path, size_t size, size_t at, struct catalog_file **ret_file) {
+        struct catalog_file *file = calloc(1, sizeof(*file));
+        int r;
+
+        if (!file)
+                return -ENOMEM;
+        file->run = run;
+        file->id = name_id_file(run->source->store->url, path, size);
+        file->listed_bytes = UINT64_MAX;
+        file->mtime_ns = INT64_MIN;
+        r = name_set(&file->path, path, size);
+        if (r == 0)
+                r = array_reserve(&run->files, run->file_count, &run->file_space);
+        if (r == 0)
+                r = id_map_add(&run->source->catalog->files, file->id, file);
+        if (r < 0) {
+                file_free(file);
+                return r;
+        }
+        array_insert(&run->files, run->file_count++, at, file);
+        run->source->file_count++;
+        *ret_file = file;
+        return 0;
+}
+
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size, struct catalog_file **ret_file, bool *ret_added) {
+        const char *slash = memrchr(path, '/', size);
+        struct catalog_run *run;
+        bool found;
+        size_t at;
+        int r;
+
+        r = slash ? run_add(source, path, (size_t)(slash - path), &run) : run_add(source, ".", 1, &run);
+        if (r < 0)
+                return r;
+        at = file_place(run, path, size, &found);
+        if (ret_added)
+                *ret_added = !found;
+        if (found) {
+                *ret_file = run->files[at];
+                return 0;
+        }
+        r = file_add(run, path, size, at, ret_file);
+        if (r < 0 && run->file_count == 0)
+                run_remove(run);
+        return r;
+}
+
+struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t id) {
+        return id_map_find(&catalog->files, id);
+}
+
+struct catalog_run *catalog_find_run(const struct catalog *catalog, uint64_t id) {
+        return id_map_find(&catalog->runs, id);
+}
+
+struct catalog_series *catalog_find_series(const struct catalog *catalog, uint64_t id) {
+        return id_map_find(&catalog->series, id);
+}
+
+void catalog_remove_file(struct catalog_file *file) {
+        struct catalog_run *run = file->run;
+        bool found;
+        size_t at = file_place(run, file->path.bytes, file->path.size, &found);
+
+        MUST(found && !file->blocks);
+        catalog_set_state(file, file->state, false);
+        array_remove(&run->files, run->file_count--, at);
+        run->source->file_count--;
+        id_map_remove(&run->source->catalog->files, file->id);
+        file_free(file);
+        if (run->file_count == 0)
+                run_remove(run);
+}
+
+void catalog_clear_unreadable(struct catalog_source *source) {
+        for (size_t i = 0; i < source->unreadable_count; i++)
+                free(source->unreadable[i].directory.bytes);
+        free(source->unreadable);
+        source->unreadable = NULL;
+        source->unreadable_count = 0;
+}
+
+int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size, const struct store_failure *failure) {
+        struct catalog_unreadable *bigger = realloc(source->unreadable, (source->unreadable_count + 1) * sizeof(bigger[0]));
+        int r;
+
+        if (!bigger)
+                return -ENOMEM;
+        source->unreadable = bigger;
+        bigger += source->unreadable_count;
+        *bigger = (struct catalog_unreadable){ .failure = *failure };
+        r = name_set(&bigger->directory, directory, size);
+        if (r == 0)
+                source->unreadable_count++;
+        return r;
+}
+
+void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled) {
+        struct catalog_source *source = file->run->source;
+
+        source->settled_count += settled;
+        source->settled_count -= file->settled;
+        file->settled = settled;
+        file->state = state;
+}
+
+enum catalog_state catalog_run_state(const struct catalog_run *run) {
+        enum catalog_state state = run->file_count ? CATALOG_LOADED : CATALOG_GONE;
+
+        for (size_t i = 0; i < run->file_count; i++)
+                if (run->files[i]->state < state)
+                        state = run->files[i]->state;
+        return state;
+}
+
+/* The run's series of that tag. -EEXIST: another tag has its id (a collision): that series stays out of the catalog. */
+static int series_add(struct catalog_run *run, uint64_t id, struct extent_string tag, struct catalog_series **ret_series) {
+        struct id_map *map = &run->source->catalog->series;
+        struct catalog_series *series = id_map_find(map, id);
+        int r;
+
+        if (series) {
+                *ret_series = series;
+                return series->run == run && name_compare(&series->tag, (const char *)tag.bytes, tag.size) == 0 ? 0 : -EEXIST;
+        }
+        r = array_reserve(&run->series, run->series_count, &run->series_space);
+        if (r < 0)
+                return r;
+        series = calloc(1, sizeof(*series));
+        if (!series)
+                return -ENOMEM;
+        series->run = run;
+        series->id = id;
+        r = name_set(&series->tag, tag.bytes, tag.size);
+        if (r == 0)
+                r = id_map_add(map, id, series);
+        if (r < 0) {
+                free(series->tag.bytes);
+                free(series);
+                return r;
+        }
+        run->series[run->series_count++] = series;
+        *ret_series = series;
+        return 0;
+}
+
+static struct extent_string name_string(const struct catalog_name *name) {
+        return (struct extent_string){ .bytes = (const uint8_t *)name->bytes, .size = name->size };
+}
+
+static int series_learn(struct catalog_series *series, const struct extent_view *view, const struct extent_series *row) {
+        struct metadata metadata = {
+                .plugin = name_string(&series->plugin),
+                .content = name_string(&series->content),
+                .display_name = name_string(&series->display_name),
+                .description = name_string(&series->description),
+                .data_class = series->data_class,
+                .written_as = series->written_as,
+                .is_given = series->has_metadata,
+        };
+        struct catalog_name *const names[] = { &series->plugin, &series->content, &series->display_name, &series->description };
+        const struct extent_string *const strings[] = { &metadata.plugin, &metadata.content, &metadata.display_name,
+                                                        &metadata.description };
+
+        series->extents++;
+        if (series->data_class != EXTENT_CLASS_UNKNOWN || !metadata_update(&metadata, view, row))
+                return 0;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                int r = names[i]->bytes && strings[i]->bytes == (const uint8_t *)names[i]->bytes
+                                ? 0
+                                : name_set(names[i], strings[i]->size ? (const void *)strings[i]->bytes : "", strings[i]->size);
+
+                if (r < 0)
+                        return r;
+        }
+        series->data_class = metadata.data_class;
+        series->written_as = metadata.written_as;
+        series->has_metadata = metadata.is_given;
+        return 0;
+}
+
+int catalog_learn(struct catalog_run *run, const struct extent_header *extent) {
+        struct extent_view view;
+        int r = extent_view_init(&view, extent, extent->size_bytes);
+
+        for (uint32_t i = 0; r == 0 && i < view.series_count; i++) {
+                struct catalog_series *series;
+
+                r = series_add(run, view.series[i].series_id, extent_view_tag(&view, &view.series[i]), &series);
+                if (r == 0)
+                        r = series_learn(series, &view, &view.series[i]);
+                else if (r == -EEXIST)
+                        r = 0;
+        }
+        return r;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One timer decides when to list next. After a failure it is the back-off (or, when the source counts as failing, a slow retry);
+ * after a success the poll interval; when a file is missing for the first time 2 s, so that a deletion is known soon.
+ */
+#include "daemon/discover/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+
+#define MS_PER_NS 1000000
+#define POLL_FIRST_MS 1000
+#define POLL_LAST_MS 60000
+#define RETRY_FIRST_MS 100
+#define RETRY_LAST_MS 5000
+#define RETRY_FAILING_MS 10000
+#define GIVE_UP_TRIES 10
+#define GIVE_UP_NS (120 * 1000000000ull)
+#define MISSING_MS 2000
+#define MISSING_GONE 2
+
+struct watch {
+        struct catalog_source *source;
+        const struct watch_events *events;
+        void *userdata;
+        uv_timer_t timer;
+        int64_t poll_ns;
+        uint64_t poll_ms; /* of poll auto */
+        enum watch_interest interest;
+        struct store_list *list; /* NULL: no listing is under way */
+        bool again;              /* another one is wanted after it */
+        bool changed, missing, out_of_memory; /* seen by this listing */
+        unsigned tries;
+        uint64_t failing_since_ns;
+        void (*on_closed)(void *userdata);
+        void *closed_userdata;
+};
+
+static void watch_list(struct watch *watch);
+
+static void on_timer(uv_timer_t *timer) {
+        watch_list(timer->data);
+}
+
+static void watch_schedule(struct watch *watch, uint64_t wait_ms) {
+        uv_timer_start(&watch->timer, on_timer, wait_ms, 0);
+}
+
+static bool row_is_other_version(const struct catalog_file *file, const struct store_row *row) {
+        return file->mtime_ns != row->mtime_ns || strcmp(file->tag, row->tag) != 0;
+}
+
+/* What the new row says of a file that was known before; false: nothing. */
+static bool row_change(const struct catalog_file *file, const struct store_row *row, enum watch_change *ret_change) {
+        if (file->seen_listing == 0 || file->state == CATALOG_GONE)
+                *ret_change = WATCH_APPEARED;
+        else if (row->size_bytes == UINT64_MAX && (row->mtime_ns == INT64_MIN || row_is_other_version(file, row)))
+                *ret_change = WATCH_MAY_HAVE_GROWN;
+        else if (row->size_bytes != UINT64_MAX && row->size_bytes > file->listed_bytes)
+                *ret_change = WATCH_GREW;
+        else if (file->listed_bytes != UINT64_MAX && row->size_bytes < file->listed_bytes)
+                *ret_change = WATCH_SHRANK;
+        else if (row_is_other_version(file, row))
+                *ret_change = WATCH_TOUCHED;
+        else
+                return false;
+        return true;
+}
+
+static void on_row(void *userdata, const struct store_row *row) {
+        struct watch *watch = userdata;
+        struct catalog_file *file;
+        enum watch_change change;
+        bool news;
+
+        if (catalog_add_file(watch->source, row->name, row->name_size, &file, NULL) < 0) {
+                watch->out_of_memory = true;
+                return;
+        }
+        news = row_change(file, row, &change);
+        file->seen_listing = watch->source->listings + 1;
+        file->missing = 0;
+        if (!news)
+                return;
+        /* A listing that does not know sizes must not make us forget what an answer said. */
+        if (row->size_bytes != UINT64_MAX || change == WATCH_APPEARED)
+                file->listed_bytes = row->size_bytes;
+        file->mtime_ns = row->mtime_ns;
+        memcpy(file->tag, row->tag, sizeof(file->tag));
+        watch->changed |= change != WATCH_MAY_HAVE_GROWN;
+        watch->events->file_changed(watch->userdata, file, change);
+}
+
+static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+        struct watch *watch = userdata;
+
+        if (catalog_add_unreadable(watch->source, directory, size, failure) < 0)
+                watch->out_of_memory = true;
+}
+
+/* True if the file lies in a directory that this listing could not read: it is unknown whether it is there. */
+static bool file_is_unknown(const struct catalog_source *source, const struct catalog_file *file) {
+        for (size_t i = 0; i < source->unreadable_count; i++) {
+                const struct catalog_name *directory = &source->unreadable[i].directory;
+
+                if (file->path.size > directory->size && file->path.bytes[directory->size] == '/' &&
+                    !memcmp(file->path.bytes, directory->bytes, directory->size))
+                        return true;
+        }
+        return false;
+}
+
+/* Counts who is missing in a complete listing. Backwards, as the receiver may remove what is gone. */
+static void watch_look_for_missing(struct watch *watch) {
+        struct catalog_source *source = watch->source;
+
+        for (size_t i = source->run_count; i-- > 0;) {
+                struct catalog_run *run = source->runs[i];
+
+                for (size_t k = run->file_count; k-- > 0;) {
+                        struct catalog_file *file = run->files[k];
+                        bool last = run->file_count == 1;
+
+                        if (file->seen_listing == source->listings || file->state == CATALOG_GONE || file_is_unknown(source, file))
+                                continue;
+                        if (++file->missing >= MISSING_GONE) {
+                                watch->changed = true;
+                                watch->events->file_gone(watch->userdata, file);
+                        } else {
+                                watch->missing = true;
+                        }
+                        if (last)
+                                break; /* the run may be gone with it */
+                }
+        }
+}
+
+static void watch_schedule_poll(struct watch *watch) {
+        if (watch->again || watch->missing) {
+                watch_schedule(watch, watch->again ? 0 : MISSING_MS);
+                return;
+        }
+        if (watch->poll_ns < 0 || (watch->poll_ns == 0 && watch->interest == WATCH_NOBODY))
+                return;
+        if (watch->poll_ns > 0)
+                watch->poll_ms = max_u64((uint64_t)watch->poll_ns / MS_PER_NS, 1);
+        else
+                watch->poll_ms = watch->changed ? POLL_FIRST_MS : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2, POLL_LAST_MS);
+        watch_schedule(watch, watch->poll_ms);
+}
+
+static void watch_failed(struct watch *watch, const struct store_failure *failure) {
+        struct catalog_source *source = watch->source;
+        uint64_t wait_ms = min_u64(RETRY_FIRST_MS << (watch->tries < 10 ? watch->tries : 10), RETRY_LAST_MS);
+
+        if (watch->tries++ == 0)
+                watch->failing_since_ns = uv_hrtime();
+        source->failure = *failure;
+        if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES || uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
+                source->state = CATALOG_SOURCE_FAILING;
+        if (source->state == CATALOG_SOURCE_FAILING)
+                wait_ms = RETRY_FAILING_MS;
+        else
+                wait_ms = wait_ms / 2 + (uint64_t)rand() % (wait_ms / 2 + 1);
+        watch_schedule(watch, max_u64(wait_ms, failure->retry_after_ms));
+}
+
+static void watch_succeeded(struct watch *watch) {
+        struct catalog_source *source = watch->source;
+
+        watch->tries = 0;
+        source->listings++;
+        source->listed_at_ns = uv_hrtime();
+        source->state = CATALOG_SOURCE_OK;
+        source->failure = (struct store_failure){ 0 };
+        watch_look_for_missing(watch);
+        watch_schedule_poll(watch);
+}
+
+static void on_list_done(void *userdata, const struct store_failure *failure, uint64_t requests) {
+        struct watch *watch = userdata;
+        struct store_failure memory = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "out of memory" };
+        bool complete = failure->class == STORE_OK && !watch->out_of_memory;
+
+        watch->list = NULL;
+        watch->source->attempts++;
+        watch->source->list_requests += requests;
+        if (complete)
+                watch_succeeded(watch);
+        else
+                watch_failed(watch, watch->out_of_memory ? &memory : failure);
+        watch->events->listed(watch->userdata, watch->source, complete);
+}
+
+static void watch_list(struct watch *watch) {
+        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_list_done };
+        struct store *store = watch->source->store;
+        int r;
+
+        if (watch->list) {
+                watch->again = true;
+                return;
+        }
+        uv_timer_stop(&watch->timer);
+        watch->again = watch->changed = watch->missing = watch->out_of_memory = false;
+        catalog_clear_unreadable(watch->source);
+        r = store->operations->list(store, &callbacks, watch, &watch->list);
+        if (r < 0) {
+                struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "cannot start a listing" };
+
+                watch->source->attempts++;
+                watch_failed(watch, &failure);
+        }
+}
+
+int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns, const struct watch_events *events, void *userdata,
+              struct watch **ret_watch) {
+        struct watch *watch = calloc(1, sizeof(*watch));
+
+        if (!watch)
+                return -ENOMEM;
+        watch->source = source;
+        watch->poll_ns = poll_ns;
+        watch->events = events;
+        watch->userdata = userdata;
+        uv_timer_init(loop, &watch->timer);
+        watch->timer.data = watch;
+        watch_schedule(watch, 0);
+        *ret_watch = watch;
+        return 0;
+}
+
+void watch_now(struct watch *watch) {
+        if (watch->list)
+                watch->again = true;
+        else
+                watch_schedule(watch, 0);
+}
+
+uint64_t watch_next_attempt(const struct watch *watch) {
+        return watch->source->attempts + (watch->list ? 2 : 1);
+}
+
+void watch_set_interest(struct watch *watch, enum watch_interest interest) {
+        bool begins = interest == WATCH_FOLLOWED && watch->interest == WATCH_NOBODY;
+
+        watch->interest = interest;
+        if (begins && watch->poll_ns == 0 && !watch->list && !uv_is_active((uv_handle_t *)&watch->timer))
+                watch_schedule(watch, 0);
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+        struct watch *watch = handle->data;
+        void (*on_closed)(void *userdata) = watch->on_closed;
+        void *userdata = watch->closed_userdata;
+
+        free(watch);
+        if (on_closed)
+                on_closed(userdata);
+}
+
+void watch_close(struct watch *watch, void (*on_closed)(void *userdata), void *userdata) {
+        if (watch->list)
+                watch->source->store->operations->list_cancel(watch->list);
+        watch->on_closed = on_closed;
+        watch->closed_userdata = userdata;
+        uv_close((uv_handle_t *)&watch->timer, on_timer_closed);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of one file: the ranges that its extents cover, in file order. A block is known once it has been decoded; its extent is
+ * resident in a segment of the ring or absent, and can be fetched again exactly. Loop thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/list.h"
+#include "daemon/pipeline/block_decode.h"
+
+struct job;
+struct feed;
+
+struct block {
+        struct feed *feed;
+        struct block_position begin, end;
+        uint64_t bytes_end;    /* end of its last TFRecord in the file: what a read must reach */
+        uint32_t size_bytes;   /* of its extent; at most that, if it was joined of several */
+        uint32_t record_count; /* likewise the exact number */
+        uint32_t crc32c;       /* of its extent; not known of a joined one */
+        bool joined, damaged, late, refetched;
+        bool lost; /* it can no longer be read as it was */
+        bool resident;
+        uint32_t segment, offset_bytes; /* where, if it is resident */
+        struct list in_segment; /* the segment's blocks, or those that just left it */
+        struct job *job; /* that fetches it again */
+        uint64_t serial; /* of its publication: grows over all files */
+};
+
+struct block_index {
+        struct block **blocks;
+        size_t count, space;
+        size_t absent; /* not resident */
+};
+
+/* Negative, 0, positive, as a stands before, at or behind b. */
+int block_position_compare(struct block_position a, struct block_position b);
+
+/* Appends an empty, absent block. -ENOMEM. */
+int block_index_append(struct block_index *index, struct block **ret_block);
+
+/* Frees all; none may be resident or have a job. */
+void block_index_deinit(struct block_index *index);
+
+/* Place of the first block that ends behind the position, that is, which holds it or comes next; count if there is none. */
+size_t block_index_find(const struct block_index *index, struct block_position position);
+
+/* An absent block and its absent neighbours become one while that fits a segment. */
+void block_index_join(struct block_index *index, struct block *block, uint64_t segment_bytes);

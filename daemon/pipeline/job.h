@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One read of a file on its way: requested, arrived, being decoded. Belongs to a feed. */
+#pragma once
+
+#include "daemon/pipeline/decoder_pool.h"
+#include "daemon/fetch/fetch.h"
+
+struct feed;
+struct block;
+struct reader;
+
+struct job {
+        struct list node; /* of the feed's parts or refetches */
+        struct feed *feed;
+        struct fetch_job *fetch; /* holds the ticket and its bytes */
+        uint64_t offset, size_bytes;
+        unsigned overlap_bytes; /* the first bytes repeat what was read before, to see that the file is still the same */
+        bool arrived, accepted;
+        struct fetch_result result; /* when it has arrived */
+        struct block *block;        /* a block fetched again; NULL: a part that is read for the first time */
+        struct decoder_task task;   /* of a block fetched again */
+        bool decoding;              /* likewise; if its block goes meanwhile, it ends when its decoder is done */
+        uint64_t committed_bytes;
+        struct reader *charged; /* whose quota it uses, or NULL */
+        struct list in_reader;  /* then: in its charged_jobs */
+        unsigned charged_segments;
+};
+
+struct job *job_new(struct feed *feed); /* NULL: no memory */
+
+/* Sends the request for [offset, offset + size_bytes). FEED_E_WINDOW: not now. -ENOMEM. */
+int job_start(struct job *job, void (*on_done)(void *userdata, const struct fetch_result *result));
+
+/* What it will fill of the ring, and who pays for that with quota (NULL: nobody). */
+void job_commit(struct job *job, uint64_t ring_bytes, struct reader *charged);
+void job_uncharge(struct job *job);
+
+/* Ends a job that no decoder has, and frees it. */
+void job_end(struct job *job);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wiring. Whatever happens (an answer, an extent, an acknowledgement, a listing) touches the pipeline; one pass in the next turn
+ * of the loop then lets every reader deliver, gives the decoders segments, and sends the jobs that may go out.
+ */
+#include "daemon/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/core/log.h"
+#include "daemon/pipeline/reader_state.h"
+#include "daemon/pipeline/request.h"
+#include "daemon/pipeline/residency.h"
+#include "daemon/pipeline/schedule.h"
+
+#define DECODERS_MOST 16u
+#define RETRY_LOOK_MS 1000
+
+static void on_pass(uv_idle_t *idle) {
+        struct pipeline *pipeline = idle->data;
+
+        uv_idle_stop(idle);
+        if (pipeline->closing)
+                return;
+        pipeline->ahead_marked = false;
+        list_for_each (request, &pipeline->requests) {
+                struct pipeline_request *r = list_owner(request, struct pipeline_request, node);
+
+                if (r->listed)
+                        r->listed(r, NULL);
+        }
+        list_for_each (node, &pipeline->readers)
+                reader_pump(list_owner(node, struct reader, node));
+        residency_grant(pipeline);
+        schedule(pipeline);
+        list_for_each (node, &pipeline->readers)
+                reader_set_kick(list_owner(node, struct reader, node));
+}
+
+void pipeline_touch(struct pipeline *pipeline) {
+        if (!pipeline->closing && !uv_is_active((uv_handle_t *)&pipeline->pass))
+                uv_idle_start(&pipeline->pass, on_pass);
+}
+
+static void on_room(void *userdata) {
+        pipeline_touch(userdata);
+}
+
+static void on_batch(void *userdata) {
+        residency_grant(userdata);
+        pipeline_touch(userdata);
+}
+
+static void on_segment(void *userdata, const struct decoder_event *event) {
+        struct pipeline *pipeline = userdata;
+        struct ring_status status;
+
+        if (event->type == DECODER_SEGMENT_FULL) {
+                ring_close(pipeline->ring, event->segment);
+                return;
+        }
+        ring_stop_growing(pipeline->ring, event->segment);
+        ring_status(pipeline->ring, &status);
+        log_warning("no memory for more of the ring", "segments=%u of=%u", status.segments_used, status.segment_count);
+}
+
+/* Looks at failed files from time to time, only while there are any. */
+static void on_retry(uv_timer_t *timer) {
+        struct pipeline *pipeline = timer->data;
+        uint64_t now = uv_hrtime();
+
+        list_for_each (node, &pipeline->failed) {
+                struct feed *feed = list_owner(node, struct feed, failed);
+
+                if (feed->retry_at_ns <= now)
+                        feed_retry(feed);
+        }
+        if (list_is_empty(&pipeline->failed))
+                uv_timer_stop(timer);
+}
+
+void pipeline_watch_failed(struct pipeline *pipeline) {
+        if (!uv_is_active((uv_handle_t *)&pipeline->retry))
+                uv_timer_start(&pipeline->retry, on_retry, RETRY_LOOK_MS, RETRY_LOOK_MS);
+}
+
+static void on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+        struct pipeline *pipeline = userdata;
+        struct feed *feed = file->blocks;
+
+        if (!feed && feed_new(pipeline, file, &feed) < 0) {
+                file->seen_listing = 0; /* as if it had not been seen: the next listing brings it again */
+                return;
+        }
+        feed_changed(feed, change);
+}
+
+static void on_file_gone(void *userdata, struct catalog_file *file) {
+        (void)userdata;
+        if (file->blocks)
+                feed_gone(file->blocks);
+        else
+                catalog_remove_file(file);
+}
+
+static void on_listed(void *userdata, struct catalog_source *source, bool complete) {
+        struct pipeline *pipeline = userdata;
+
+        if (!complete && source->state == CATALOG_SOURCE_FAILING)
+                PIPELINE_TELL(pipeline, source_failing, source);
+        if (complete && source->was_failing)
+                PIPELINE_TELL(pipeline, source_recovered, source);
+        source->was_failing = source->state == CATALOG_SOURCE_FAILING;
+        requests_listed(pipeline, source);
+        PIPELINE_TELL(pipeline, progress, source);
+        pipeline_touch(pipeline);
+}
+
+static const struct watch_events watch_events = { on_file_changed, on_file_gone, on_listed };
+
+static unsigned decoder_count(const struct pipeline *pipeline) {
+        unsigned wanted = pipeline->options.decoders, most = pipeline->segment_count / 16;
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+        if (wanted == 0)
+                wanted = cores > 0 ? (unsigned)cores : 1;
+        wanted = wanted < DECODERS_MOST ? wanted : DECODERS_MOST;
+        return wanted < most ? wanted : most;
+}
+
+static int pipeline_init(struct pipeline *pipeline) {
+        struct pipeline_options *options = &pipeline->options;
+        struct fetch_options fetch = {
+                .inflight_bytes_max = options->inflight_bytes,
+                .connections_max = options->connections_max,
+                .tries_max = 10,
+                .give_up_ns = 120 * 1000000000ull,
+        };
+        CLEANUP(freep) char *error = NULL;
+        struct ring_status status;
+        int r;
+
+        r = ring_new(options->ring_bytes, options->huge, &pipeline->ring, &error);
+        if (r < 0) {
+                log_error("cannot make the ring", "size=%llu reason=%s", (unsigned long long)options->ring_bytes,
+                          error ? error : strerror(-r));
+                return r;
+        }
+        ring_status(pipeline->ring, &status);
+        pipeline->segment_count = status.segment_count;
+        pipeline->segment_bytes = status.segment_bytes;
+        if (options->record_max_bytes == 0)
+                options->record_max_bytes = options->inflight_bytes;
+        options->payload_inline_max_bytes = (uint32_t)min_u64(options->payload_inline_max_bytes, pipeline->segment_bytes / 2);
+        r = residency_init(pipeline);
+        if (r == 0)
+                r = fetch_new(pipeline->loop, &fetch, &pipeline->fetch);
+        if (r == 0)
+                r = decoder_pool_new(pipeline->loop, pipeline->ring, decoder_count(pipeline), on_segment, on_batch, pipeline, &pipeline->pool);
+        if (r == 0)
+                fetch_on_room(pipeline->fetch, on_room, pipeline);
+        return r;
+}
+
+int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options, struct pipeline **ret_pipeline) {
+        struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+        int r;
+
+        if (!pipeline)
+                return -ENOMEM;
+        pipeline->loop = loop;
+        pipeline->options = *options;
+        catalog_init(&pipeline->catalog);
+        list_init(&pipeline->readers);
+        list_init(&pipeline->hungry);
+        list_init(&pipeline->failed);
+        list_init(&pipeline->requests);
+        uv_idle_init(loop, &pipeline->pass);
+        uv_timer_init(loop, &pipeline->retry);
+        pipeline->pass.data = pipeline->retry.data = pipeline;
+        r = pipeline_init(pipeline);
+        if (r < 0) {
+                pipeline_close(pipeline, NULL, NULL);
+                return r;
+        }
+        ring_set_state(pipeline->ring, RING_STATE_SERVING);
+        *ret_pipeline = pipeline;
+        return 0;
+}
+
+/* The last one to close frees everything. */
+void pipeline_part_closed(struct pipeline *pipeline) {
+        void (*on_closed)(void *userdata) = pipeline->on_closed;
+        void *userdata = pipeline->closed_userdata;
+
+        if (!pipeline->closing || pipeline->open_parts > 0)
+                return;
+        catalog_deinit(&pipeline->catalog);
+        residency_deinit(pipeline);
+        ring_free(pipeline->ring);
+        free(pipeline);
+        if (on_closed)
+                on_closed(userdata);
+}
+
+static void on_part_closed(void *userdata) {
+        struct pipeline *pipeline = userdata;
+
+        pipeline->open_parts--;
+        pipeline_part_closed(pipeline);
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+        on_part_closed(handle->data);
+}
+
+/* Feeds end after the decoders and before the fetch module, whose jobs they hold. */
+static void on_pool_closed(void *userdata) {
+        struct pipeline *pipeline = userdata;
+        struct catalog *catalog = &pipeline->catalog;
+
+        for (size_t i = 0; i < catalog->source_count; i++) {
+                for (size_t k = 0; k < catalog->sources[i]->run_count; k++)
+                        for (size_t f = 0; f < catalog->sources[i]->runs[k]->file_count; f++)
+                                if (catalog->sources[i]->runs[k]->files[f]->blocks)
+                                        feed_free(catalog->sources[i]->runs[k]->files[f]->blocks);
+                pipeline->open_parts += 2;
+                watch_close(catalog->sources[i]->watch, on_part_closed, pipeline);
+                catalog->sources[i]->store->operations->close(catalog->sources[i]->store, on_part_closed, pipeline);
+        }
+        if (pipeline->fetch) {
+                pipeline->open_parts++;
+                fetch_close(pipeline->fetch, on_part_closed, pipeline);
+        }
+        on_part_closed(pipeline);
+}
+
+void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata), void *userdata) {
+        MUST(list_is_empty(&pipeline->readers));
+        pipeline->closing = true;
+        pipeline->on_closed = on_closed;
+        pipeline->closed_userdata = userdata;
+        pipeline->open_parts += 3; /* the pass, the timer, and what on_pool_closed() ends */
+        list_for_each (node, &pipeline->requests)
+                pipeline_request_cancel(list_owner(node, struct pipeline_request, node));
+        uv_close((uv_handle_t *)&pipeline->pass, on_handle_closed);
+        uv_close((uv_handle_t *)&pipeline->retry, on_handle_closed);
+        if (pipeline->ring)
+                ring_set_state(pipeline->ring, RING_STATE_GONE);
+        if (pipeline->pool)
+                decoder_pool_close(pipeline->pool, on_pool_closed, pipeline);
+        else
+                on_pool_closed(pipeline);
+}
+
+void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events, void *userdata) {
+        pipeline->events = events;
+        pipeline->events_userdata = userdata;
+}
+
+int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name, const char **ret_message) {
+        struct catalog_source *source;
+        struct store *store;
+        int r;
+
+        r = store_open(pipeline->loop, url, &store, ret_message);
+        if (r < 0)
+                return r;
+        r = catalog_add_source(&pipeline->catalog, name, store, &source);
+        if (r < 0)
+                return r;
+        return watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline, &source->watch);
+}
+
+struct catalog *pipeline_catalog(struct pipeline *pipeline) {
+        return &pipeline->catalog;
+}
+
+struct ring *pipeline_ring(struct pipeline *pipeline) {
+        return pipeline->ring;
+}
+
+struct fetch *pipeline_fetch(struct pipeline *pipeline) {
+        return pipeline->fetch;
+}
+
+const struct pipeline_counters *pipeline_counters(const struct pipeline *pipeline) {
+        return &pipeline->counters;
+}

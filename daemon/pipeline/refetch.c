@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/pipeline/refetch.h"
+
+#include <errno.h>
+
+#include "common/extent_format.h"
+#include "daemon/pipeline/reader_state.h"
+#include "daemon/pipeline/residency.h"
+
+static void refetch_lost(struct job *job) {
+        struct block *block = job->block;
+        struct feed *feed = job->feed;
+
+        job_end(job);
+        if (!block)
+                return;
+        block->lost = true;
+        readers_block_lost(feed, block);
+        watch_now(feed->file->run->source->watch); /* the file may be another one by now */
+}
+
+/* What came is what had been there. Of a joined block only the range and the number of records are known. */
+static bool refetch_is_same(const struct block *block, const struct block_output *output, const struct extent_header *extent) {
+        return block_position_compare(output->begin, block->begin) == 0 && block_position_compare(output->end, block->end) == 0 &&
+               output->record_count == block->record_count &&
+               (block->joined ? output->extent_bytes <= block->size_bytes
+                              : output->extent_bytes == block->size_bytes && extent->crc32c == block->crc32c);
+}
+
+static void refetch_resident(struct job *job, const struct decoder_event *event) {
+        struct pipeline *pipeline = job->feed->pipeline;
+        const struct block_output *output = &event->output;
+        const struct extent_header *extent;
+        struct block *block = job->block;
+
+        if (!block || block->resident || output->extent_bytes == 0)
+                return;
+        extent = (const void *)(ring_segment_memory(pipeline->ring, event->segment) + event->offset_bytes);
+        if (!refetch_is_same(block, output, extent))
+                return;
+        block->size_bytes = (uint32_t)output->extent_bytes;
+        block->crc32c = extent->crc32c;
+        block->joined = false;
+        block->refetched = true;
+        pipeline->counters.refetched_blocks++;
+        residency_add(pipeline, block, event->segment, event->offset_bytes);
+        readers_block_resident(job->feed, block);
+}
+
+static void on_task(struct decoder_task *task, const struct decoder_event *event) {
+        struct job *job = task->owner;
+        struct feed *feed = job->feed;
+
+        if (event->type == DECODER_EXTENT) {
+                refetch_resident(job, event);
+                return;
+        }
+        job->decoding = false;
+        if (job->block && !job->block->resident)
+                refetch_lost(job);
+        else
+                job_end(job);
+        if (feed->gone && !feed_has_tasks(feed))
+                feed_end(feed);
+}
+
+static void on_read(void *userdata, const struct fetch_result *result) {
+        struct job *job = userdata;
+        struct block *block = job->block;
+
+        pipeline_touch(job->feed->pipeline);
+        if (result->failure.class != STORE_OK || result->size_bytes < job->size_bytes) {
+                refetch_lost(job);
+                return;
+        }
+        job->task.input = feed_input(job->feed, result->buffer, job->offset, result->size_bytes);
+        job->task.input.begin = block->begin;
+        job->task.input.end = block->end;
+        job->task.input.search_offset = 0;
+        job->task.input.last = true;
+        job->task.room_min_bytes = block->size_bytes;
+        job->task.owner = job;
+        job->task.on_event = on_task;
+        job->decoding = true;
+        decoder_pool_submit(job->feed->pipeline->pool, &job->task);
+        residency_grant(job->feed->pipeline);
+}
+
+int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes, struct reader *charged) {
+        struct job *job;
+        int r;
+
+        if (!charged && block->size_bytes > room_bytes)
+                return FEED_E_ROOM;
+        job = job_new(feed);
+        if (!job)
+                return -ENOMEM;
+        job->offset = block->begin.offset;
+        job->size_bytes = block->bytes_end - block->begin.offset;
+        r = job_start(job, on_read);
+        if (r != 0) {
+                job_end(job);
+                return r;
+        }
+        job->block = block;
+        block->job = job;
+        job_commit(job, block->size_bytes, charged);
+        list_append(&feed->refetches, &job->node);
+        return 0;
+}
+
+void refetch_drop_all(struct feed *feed) {
+        list_for_each (node, &feed->refetches) {
+                struct job *job = list_owner(node, struct job, node);
+
+                if (job->block)
+                        job->block->job = NULL;
+                job->block = NULL;
+                if (!job->decoding)
+                        job_end(job);
+        }
+}

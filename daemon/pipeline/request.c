@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait_loaded first waits for the listing that it is about, then for each file of it that is not settled yet: a waiter hangs on
+ * each, and the last one answers.
+ */
+#include "daemon/pipeline/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base.h"
+
+struct waiter {
+        struct list in_feed; /* feed->waiters */
+        struct wait_request *wait;
+};
+
+struct wait_request {
+        struct pipeline_request request;
+        struct catalog_source *source; /* NULL: all */
+        void (*on_done)(void *userdata, const struct catalog_source *failed);
+        void *userdata;
+        struct waiter *waiters;
+        size_t waiter_count, left;
+        bool begun; /* the listings are there */
+};
+
+struct reload_request {
+        struct pipeline_request request;
+        struct catalog_source *source; /* NULL: all */
+        void (*on_done)(void *userdata, const struct store_failure *failure);
+        void *userdata;
+        uint64_t *attempt_wanted; /* for each source of the catalog; 0: not asked for, or done */
+        size_t source_count, left;
+        struct store_failure failure; /* the first one */
+};
+
+void request_init(struct pipeline_request *request, struct pipeline *pipeline, void (*cancel)(struct pipeline_request *request),
+                  void (*listed)(struct pipeline_request *request, struct catalog_source *source)) {
+        request->pipeline = pipeline;
+        request->cancel = cancel;
+        request->listed = listed;
+        list_init(&request->node);
+        list_append(&pipeline->requests, &request->node);
+}
+
+void request_deinit(struct pipeline_request *request) {
+        list_remove(&request->node);
+}
+
+void pipeline_request_cancel(struct pipeline_request *request) {
+        request->cancel(request);
+}
+
+void requests_listed(struct pipeline *pipeline, struct catalog_source *source) {
+        list_for_each (node, &pipeline->requests) {
+                struct pipeline_request *request = list_owner(node, struct pipeline_request, node);
+
+                if (request->listed)
+                        request->listed(request, source);
+        }
+}
+
+static void wait_cancel(struct pipeline_request *request) {
+        struct wait_request *wait = list_owner(request, struct wait_request, request);
+
+        for (size_t i = 0; i < wait->waiter_count; i++)
+                list_remove(&wait->waiters[i].in_feed);
+        wait->request.pipeline->waiting--;
+        request_deinit(request);
+        free(wait->waiters);
+        free(wait);
+}
+
+static void wait_answer(struct wait_request *wait, const struct catalog_source *failed) {
+        void (*on_done)(void *userdata, const struct catalog_source *failed_source) = wait->on_done;
+        void *userdata = wait->userdata;
+
+        wait_cancel(&wait->request);
+        on_done(userdata, failed);
+}
+
+void requests_feed_settled(struct feed *feed) {
+        list_for_each (node, &feed->waiters) {
+                struct wait_request *wait = list_owner(node, struct waiter, in_feed)->wait;
+
+                list_remove(node);
+                if (--wait->left == 0)
+                        wait_answer(wait, NULL);
+        }
+}
+
+/* Calls visit for each file of the source, or of all. */
+static void for_each_file(const struct catalog *catalog, const struct catalog_source *source,
+                          void (*visit)(struct wait_request *wait, struct catalog_file *file), struct wait_request *wait) {
+        for (size_t i = 0; i < catalog->source_count; i++) {
+                struct catalog_source *s = catalog->sources[i];
+
+                for (size_t k = 0; (!source || s == source) && k < s->run_count; k++)
+                        for (size_t f = 0; f < s->runs[k]->file_count; f++)
+                                visit(wait, s->runs[k]->files[f]);
+        }
+}
+
+static void count_unsettled(struct wait_request *wait, struct catalog_file *file) {
+        if (!file->settled && file->blocks)
+                wait->left++;
+}
+
+static void hang_waiter(struct wait_request *wait, struct catalog_file *file) {
+        struct feed *feed = file->blocks;
+
+        if (file->settled || !feed)
+                return;
+        wait->waiters[wait->waiter_count].wait = wait;
+        list_append(&feed->waiters, &wait->waiters[wait->waiter_count++].in_feed);
+}
+
+/* The listings are there: waits for what they name. -ENOMEM: tries again with the next news. */
+static void wait_begin(struct wait_request *wait) {
+        const struct catalog *catalog = &wait->request.pipeline->catalog;
+
+        wait->left = 0;
+        for_each_file(catalog, wait->source, count_unsettled, wait);
+        if (wait->left == 0) {
+                wait_answer(wait, NULL);
+                return;
+        }
+        wait->waiters = calloc(wait->left, sizeof(wait->waiters[0]));
+        if (!wait->waiters)
+                return;
+        wait->begun = true;
+        for_each_file(catalog, wait->source, hang_waiter, wait);
+        pipeline_touch(wait->request.pipeline);
+}
+
+/* Goes on when every source it is about has been listed; answers when one cannot be. */
+static void wait_look(struct wait_request *wait) {
+        const struct catalog *catalog = &wait->request.pipeline->catalog;
+
+        for (size_t i = 0; i < catalog->source_count; i++) {
+                const struct catalog_source *source = catalog->sources[i];
+
+                if ((wait->source && wait->source != source) || source->listings > 0)
+                        continue;
+                if (source->state == CATALOG_SOURCE_FAILING)
+                        wait_answer(wait, source);
+                return;
+        }
+        wait_begin(wait);
+}
+
+static void wait_listed(struct pipeline_request *request, struct catalog_source *source) {
+        struct wait_request *wait = list_owner(request, struct wait_request, request);
+
+        (void)source;
+        if (!wait->begun)
+                wait_look(wait);
+}
+
+int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *source,
+                         void (*on_done)(void *userdata, const struct catalog_source *failed), void *userdata,
+                         struct pipeline_request **ret_request) {
+        struct wait_request *wait = calloc(1, sizeof(*wait));
+
+        if (!wait)
+                return -ENOMEM;
+        request_init(&wait->request, pipeline, wait_cancel, wait_listed);
+        wait->source = source;
+        wait->on_done = on_done;
+        wait->userdata = userdata;
+        pipeline->waiting++;
+        *ret_request = &wait->request;
+        pipeline_touch(pipeline); /* the pass looks at it: nothing is answered from inside */
+        return 0;
+}
+
+static void reload_cancel(struct pipeline_request *request) {
+        struct reload_request *reload = list_owner(request, struct reload_request, request);
+
+        request_deinit(request);
+        free(reload->attempt_wanted);
+        free(reload);
+}
+
+static void reload_listed(struct pipeline_request *request, struct catalog_source *source) {
+        struct reload_request *reload = list_owner(request, struct reload_request, request);
+        void (*on_done)(void *userdata, const struct store_failure *failure) = reload->on_done;
+        const struct catalog *catalog = &request->pipeline->catalog;
+        struct store_failure failure;
+        void *userdata = reload->userdata;
+
+        for (size_t i = 0; i < reload->source_count; i++) {
+                if (catalog->sources[i] != source || reload->attempt_wanted[i] == 0 || source->attempts < reload->attempt_wanted[i])
+                        continue;
+                /* A listing that failed is tried again by itself; the answer waits until it succeeds or counts as failing. */
+                if (source->failure.class != STORE_OK && source->state != CATALOG_SOURCE_FAILING)
+                        continue;
+                reload->attempt_wanted[i] = 0;
+                reload->left--;
+                if (source->failure.class != STORE_OK && reload->failure.class == STORE_OK)
+                        reload->failure = source->failure;
+        }
+        if (reload->left > 0)
+                return;
+        failure = reload->failure;
+        reload_cancel(request);
+        on_done(userdata, &failure);
+}
+
+int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
+                    void (*on_done)(void *userdata, const struct store_failure *failure), void *userdata,
+                    struct pipeline_request **ret_request) {
+        struct reload_request *reload = calloc(1, sizeof(*reload));
+        size_t count = pipeline->catalog.source_count;
+
+        if (reload)
+                reload->attempt_wanted = calloc(count + 1, sizeof(reload->attempt_wanted[0]));
+        if (!reload || !reload->attempt_wanted) {
+                free(reload);
+                return -ENOMEM;
+        }
+        request_init(&reload->request, pipeline, reload_cancel, reload_listed);
+        reload->source = source;
+        reload->on_done = on_done;
+        reload->userdata = userdata;
+        reload->source_count = count;
+        for (size_t i = 0; i < count; i++) {
+                struct catalog_source *s = pipeline->catalog.sources[i];
+
+                if (source && s != source)
+                        continue;
+                reload->attempt_wanted[i] = watch_next_attempt(s->watch);
+                reload->left++;
+                watch_now(s->watch);
+        }
+        *ret_request = &reload->request;
+        pipeline_touch(pipeline);
+        return 0;
+}

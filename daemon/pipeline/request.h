@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that the pipeline answers later: reload, wait_loaded. payload.c has those that read one value. Loop thread. */
+#pragma once
+
+#include "daemon/pipeline/feed.h"
+
+struct pipeline_request {
+        struct list node; /* in pipeline->requests */
+        struct pipeline *pipeline;
+        void (*cancel)(struct pipeline_request *request); /* frees it */
+        void (*listed)(struct pipeline_request *request, struct catalog_source *source); /* a listing ended; may be NULL */
+};
+
+void request_init(struct pipeline_request *request, struct pipeline *pipeline, void (*cancel)(struct pipeline_request *request),
+                  void (*listed)(struct pipeline_request *request, struct catalog_source *source));
+void request_deinit(struct pipeline_request *request);
+
+/* The file is settled, or gone: nobody waits for it any more. */
+void requests_feed_settled(struct feed *feed);
+
+/* A listing of the source ended. */
+void requests_listed(struct pipeline *pipeline, struct catalog_source *source);

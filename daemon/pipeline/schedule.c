@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/pipeline/schedule.h"
+
+#include <errno.h>
+
+#include "daemon/pipeline/reader_state.h"
+#include "daemon/pipeline/refetch.h"
+#include "daemon/pipeline/residency.h"
+
+/* How far one round got. */
+enum outcome {
+        OUTCOME_ALL,    /* nothing is left to issue */
+        OUTCOME_BUSY,   /* nothing but files of which enough is under way */
+        OUTCOME_WINDOW, /* the window, the budget or memory is used up: an answer that comes brings us back */
+        OUTCOME_ROOM,   /* the ring has no room */
+};
+
+static enum outcome outcome_of(int r) {
+        switch (r) {
+        case 0:
+                return OUTCOME_ALL;
+        case FEED_E_BUSY:
+                return OUTCOME_BUSY;
+        case FEED_E_ROOM:
+                return OUTCOME_ROOM;
+        default:
+                return OUTCOME_WINDOW;
+        }
+}
+
+static enum outcome issue_absent(struct cursor *cursor) {
+        struct feed *feed = cursor->feed;
+        int r = 0;
+
+        for (size_t i = block_index_find(&feed->index, cursor->position); r == 0 && i < feed->index.count; i++) {
+                struct block *block = feed->index.blocks[i];
+
+                if (!block->resident && !block->job && !block->lost)
+                        r = refetch_start(feed, block, residency_room(feed->pipeline, cursor->reader), NULL);
+        }
+        return outcome_of(r);
+}
+
+/* The absent blocks that the cursor wants, then the unread bytes, while there is room. */
+static enum outcome issue_for_cursor(struct cursor *cursor) {
+        struct feed *feed = cursor->feed;
+        enum outcome outcome = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
+
+        while (outcome == OUTCOME_ALL && feed_is_hungry(feed))
+                outcome = outcome_of(feed_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
+        return outcome;
+}
+
+static enum outcome issue_for_lane(struct lane *lane) {
+        enum outcome all = OUTCOME_ALL;
+
+        while (lane->first < lane->count && lane->cursors[lane->first]->finished)
+                lane->first++;
+        for (size_t i = lane->first; i < lane->count; i++) {
+                enum outcome outcome = lane->cursors[i]->finished ? OUTCOME_ALL : issue_for_cursor(lane->cursors[i]);
+
+                if (outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM)
+                        return outcome;
+                if (outcome == OUTCOME_BUSY)
+                        all = outcome;
+        }
+        return all;
+}
+
+/* Rule (a): in the reader's order, while there is room. A lane that has nothing left to fetch is hungry no more. */
+static enum outcome issue_by_room(struct reader *reader) {
+        list_for_each (node, &reader->hungry) {
+                struct lane *lane = list_owner(node, struct lane, hungry);
+                enum outcome outcome = issue_for_lane(lane);
+
+                if (outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM)
+                        return outcome;
+                if (outcome == OUTCOME_ALL)
+                        list_remove(&lane->hungry);
+        }
+        return OUTCOME_ALL;
+}
+
+struct quota_walk {
+        struct reader *reader;
+        bool held_back; /* something would go out if the quota allowed it */
+};
+
+/* Rule (b), one step of the walk through the read-ahead. */
+static bool issue_by_quota(void *userdata, struct feed *feed, struct block *block) {
+        struct quota_walk *walk = userdata;
+        uint64_t quota_bytes = reader_quota_left(walk->reader) * feed->pipeline->segment_bytes;
+        int r = 0;
+
+        if (block ? block->resident || block->job || block->lost : !feed_is_hungry(feed))
+                return true;
+        if (quota_bytes == 0) {
+                walk->held_back = true;
+                return false;
+        }
+        r = block ? refetch_start(feed, block, quota_bytes, walk->reader) : feed_issue(feed, quota_bytes, walk->reader);
+        return r == 0 || r == FEED_E_BUSY;
+}
+
+static void schedule_reader(struct reader *reader) {
+        struct quota_walk walk = { .reader = reader };
+
+        reader->job_held_back = false;
+        if (!reader->open || reader->ended || reader->failed)
+                return;
+        if (issue_by_room(reader) != OUTCOME_ROOM)
+                return;
+        reader->job_held_back = true;
+        reader_walk(reader, reader_ahead_bytes(reader), issue_by_quota, &walk);
+}
+
+/* For nobody, or for those who only wait until all is loaded: in order of arrival. A source whose window is full is passed over. */
+static void schedule_unread(struct pipeline *pipeline) {
+        size_t full = 0;
+
+        list_for_each (node, &pipeline->hungry) {
+                struct feed *feed = list_owner(node, struct feed, hungry);
+                struct catalog_source *source = feed->file->run->source;
+                int r = 0;
+
+                if (source->full_in_pass == pipeline->pass_count)
+                        continue;
+                while (r == 0 && feed_is_hungry(feed))
+                        r = feed_issue(feed, pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline), NULL);
+                if (r == FEED_E_ROOM || r == -ENOMEM)
+                        return;
+                if (r == FEED_E_WINDOW) {
+                        source->full_in_pass = pipeline->pass_count;
+                        if (++full == pipeline->catalog.source_count)
+                                return;
+                }
+        }
+}
+
+void schedule(struct pipeline *pipeline) {
+        pipeline->pass_count++;
+        if (!list_is_empty(&pipeline->readers)) {
+                struct list *first = pipeline->readers.next;
+
+                /* Another one begins each time. */
+                list_for_each (node, &pipeline->readers)
+                        schedule_reader(list_owner(node, struct reader, node));
+                list_remove(first);
+                list_append(&pipeline->readers, first);
+        }
+        schedule_unread(pipeline);
+}
