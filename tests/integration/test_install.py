@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What make install gives to others: files in their places, a library with the public names only, a pkg-config file that works."""
+import hashlib
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+# The plain build, also where the tests run with a sanitizer's.
+BUILD = os.environ.get("HEADRACE_MAKE_BUILD", "build")
+PROGRAM = '#include <headrace.h>\n#include <stdio.h>\nint main(void) { puts(hr_version()); return 0; }\n'
+
+
+def make(*arguments):
+    """With the variables of the make that runs the tests, if there is one (MAKEFLAGS has them)."""
+    return subprocess.run(["make", "--no-print-directory", "-C", TOP, f"BUILD={BUILD}", *arguments], check=True,
+                          capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory):
+    stage = tmp_path_factory.mktemp("stage")
+    make("install", f"DESTDIR={stage}", "PREFIX=/opt/headrace")
+    return stage
+
+
+def pkg_config(staged, *arguments):
+    environment = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": str(staged),
+                   "PKG_CONFIG_PATH": f"{staged}/opt/headrace/lib/pkgconfig"}
+    return subprocess.run(["pkg-config", *arguments, "headrace"], check=True, capture_output=True, text=True,
+                          env=environment).stdout.split()
+
+
+def build_program(staged, directory, *flags):
+    (directory / "program.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-Wall", "-Werror", "-o", directory / "program", directory / "program.c", *flags], check=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": f"{staged}/opt/headrace/lib"}
+    return subprocess.run([directory / "program"], check=True, capture_output=True, text=True, env=environment).stdout.strip()
+
+
+def test_files_are_in_their_places(staged):
+    prefix = staged / "opt" / "headrace"
+    for path in ("bin/headraced", "bin/headrace", "lib/libheadrace.so.1", "lib/libheadrace.so", "lib/libheadrace.a",
+                 "lib/pkgconfig/headrace.pc", "include/headrace.h", "share/headrace/headrace.json",
+                 "share/man/man5/headraced.conf.5", "share/doc/headrace/LICENSE"):
+        assert (prefix / path).exists(), path
+    assert os.readlink(prefix / "lib/libheadrace.so") == "libheadrace.so.1"
+    assert [path.name for path in staged.iterdir()] == ["opt"]
+
+
+def test_program_with_the_shared_library(staged, tmp_path):
+    version = pkg_config(staged, "--modversion")[0]
+    assert build_program(staged, tmp_path, *pkg_config(staged, "--cflags", "--libs")) == version
+
+
+def test_program_with_the_static_library(staged, tmp_path):
+    flags = pkg_config(staged, "--cflags", "--libs", "--static")
+    flags = [f"{staged}/opt/headrace/lib/libheadrace.a" if flag == "-lheadrace" else flag for flag in flags]
+    assert build_program(staged, tmp_path, *flags) == pkg_config(staged, "--modversion")[0]
+
+
+@pytest.mark.parametrize("library, option", [("libheadrace.so.1", "-D"), ("libheadrace.a", "-g")])
+def test_library_has_public_names_only(staged, library, option):
+    listing = subprocess.run(["nm", option, "--defined-only", staged / "opt/headrace/lib" / library], check=True,
+                             capture_output=True, text=True).stdout
+    names = [line.split()[-1] for line in listing.splitlines() if len(line.split()) == 3]
+    assert len(names) > 5
+    assert [name for name in names if not name.startswith(("hr_", "HEADRACE_"))] == []
+
+
+@pytest.mark.parametrize("language, standard", [("c", "c11"), ("c++", "c++11")])
+def test_header_is_strict(staged, language, standard):
+    subprocess.run(["clang", "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                    *(["-Wno-c99-designator"] if language == "c++" else []), staged / "opt/headrace/include/headrace.h"],
+                   check=True)
+
+
+def test_installed_program_finds_the_library(staged):
+    dynamic = subprocess.run(["objdump", "-p", staged / "opt/headrace/bin/headrace"], check=True, capture_output=True, text=True)
+    assert "/opt/headrace/lib" in dynamic.stdout
+    assert str(TOP) not in dynamic.stdout
+
+
+@pytest.mark.skipif(not (TOP / ".git").exists(), reason="the source archive is made from git")
+def test_dist_is_the_same_each_time():
+    archives = set()
+    for _ in range(2):
+        make("dist")
+        archives.add(hashlib.sha256(next((TOP / BUILD).glob("headrace-*.tar.gz")).read_bytes()).hexdigest())
+    assert len(archives) == 1
+
+
+def test_help_names_every_target():
+    said = make("help")
+    for target in ("all", "demo", "check", "bench", "fuzz", "soak", "sanitize", "lint", "format", "install", "dist", "clean"):
+        assert f"make {target} " in said
