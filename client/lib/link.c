@@ -24,7 +24,7 @@ int link_new(int take_fd, struct hr_connection **ret_connection) {
         connection->fd = take_fd;
         wire_reader_init(&connection->reader, WIRE_DAEMON_BODY_MAX, false, true);
         wire_writer_init(&connection->writer);
-        feed_init(&connection->feed);
+        inbox_init(&connection->inbox);
         *ret_connection = connection;
         return 0;
 }
@@ -34,7 +34,7 @@ struct hr_connection *link_free(struct hr_connection *connection) {
                 return NULL;
         connection->stream = stream_free(connection->stream);
         call_reset(&connection->call);
-        feed_deinit(&connection->feed);
+        inbox_deinit(&connection->inbox);
         wire_reader_deinit(&connection->reader);
         wire_writer_deinit(&connection->writer);
         close(connection->fd);
@@ -90,8 +90,8 @@ static int link_handle(struct hr_connection *connection, struct wire_frame *fram
 
         if (frame->type == WIRE_JSON)
                 r = call_take_message(connection, frame);
-        else if (frame->type == WIRE_EXTENT && (r = feed_take_frame(&connection->feed, frame)) == -EPROTO)
-                r = link_fail(connection, r, "%s: %s", hr_daemon_name(connection), connection->feed.problem);
+        else if (frame->type == WIRE_EXTENT && (r = inbox_take_frame(&connection->inbox, frame)) == -EPROTO)
+                r = link_fail(connection, r, "%s: %s", hr_daemon_name(connection), connection->inbox.problem);
         wire_frame_close_fds(frame);
         if (r < 0)
                 connection->broken = r;

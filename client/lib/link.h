@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection itself: the socket with its frames, and what the calls of the library keep between each other. Frames are handed
- * to whom they are for as they arrive: answers and notifications to call.h, extents to the feed of feed.h.
+ * to whom they are for as they arrive: answers and notifications to call.h, extents to the inbox of inbox.h.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "client/include/headrace.h"
-#include "client/lib/feed.h"
+#include "client/lib/inbox.h"
 #include "common/base.h"
 #include "common/wire.h"
 
@@ -34,7 +34,7 @@ struct hr_connection {
         struct wire_reader reader;
         struct wire_writer writer;
         struct call call;
-        struct feed feed;
+        struct inbox inbox;
         struct stream *stream;
 
         void (*on_notification)(void *userdata, const char *method, const char *params);

@@ -45,7 +45,7 @@ static int map_answer(struct hr_connection *connection, struct stream *stream) {
 static int wait_for_frames(struct hr_connection *connection, struct stream *stream) {
         int r = 0;
 
-        while (!(stream->payload = feed_steal_payload(&connection->feed)) && r >= 0) {
+        while (!(stream->payload = inbox_steal_payload(&connection->inbox)) && r >= 0) {
                 r = link_pump(connection);
                 if (r == HR_AGAIN)
                         r = link_wait(connection, -1);

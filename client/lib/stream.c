@@ -27,7 +27,7 @@ static void globs_clear(struct globs *globs) {
 }
 
 void stream_drop_payload(struct stream *stream) {
-        stream->payload = feed_item_free(stream->payload);
+        stream->payload = inbox_item_free(stream->payload);
         if (stream->payload_memory)
                 munmap((void *)(uintptr_t)stream->payload_memory, stream->payload_bytes);
         stream->payload_memory = NULL;
@@ -38,7 +38,7 @@ struct stream *stream_free(struct stream *stream) {
                 return NULL;
         stream_drop_payload(stream);
         shared_map_close(&stream->map);
-        feed_item_free(stream->item);
+        inbox_item_free(stream->item);
         globs_clear(&stream->tags);
         globs_clear(&stream->plugins);
         series_table_deinit(&stream->table);
@@ -59,7 +59,7 @@ static int acknowledge(struct hr_connection *connection) {
         int r;
 
         stream->view.bytes = NULL;
-        stream->item = feed_item_free(stream->item);
+        stream->item = inbox_item_free(stream->item);
         stream_drop_payload(stream);
         if (stream->transport == HR_TRANSPORT_INLINE) {
                 if (stream->acked == stream->taken)
@@ -83,7 +83,7 @@ static int take_entry(struct hr_connection *connection, struct ring_entry *ret_e
                 r = shared_map_next(&stream->map, ret_entry, ret_extent);
                 return r < 0 ? stream_fail(connection, r, stream->map.problem) : r;
         }
-        stream->item = feed_steal_next(&connection->feed);
+        stream->item = inbox_steal_next(&connection->inbox);
         if (!stream->item)
                 return HR_AGAIN;
         stream->taken++;
@@ -194,14 +194,15 @@ static int reserve_series(struct stream *stream, uint32_t count) {
         return 0;
 }
 
-/* Every series word must lead into the table: hr_record_next() does not look again. */
+/* Every series word must lead into the table, and only marks have none: nobody looks again. */
 static bool has_wrong_series(const struct extent_view *view, uint32_t first, uint32_t count) {
         bool wrong = false;
 
         for (uint32_t i = 0; i < count; i++) {
-                uint32_t series = extent_view_record(view, first + i)->series;
+                const struct extent_record *record = extent_view_record(view, first + i);
 
-                wrong |= series >= view->series_count && series != EXTENT_SERIES_NONE;
+                wrong |= record->series >= view->series_count &&
+                         (record->series != EXTENT_SERIES_NONE || record->kind != EXTENT_KIND_MARK);
         }
         return wrong;
 }

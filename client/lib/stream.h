@@ -6,7 +6,7 @@
 #pragma once
 
 #include "client/include/headrace.h"
-#include "client/lib/feed.h"
+#include "client/lib/inbox.h"
 #include "client/lib/series_table.h"
 #include "client/lib/shared_map.h"
 #include "common/extent_view.h"
@@ -20,7 +20,7 @@ struct globs {
 struct stream {
         enum hr_transport transport;
         struct shared_map map;
-        struct feed_item *item; /* inline: of the current batch */
+        struct inbox_item *item; /* inline: of the current batch */
         uint64_t taken, acked;  /* inline: entries */
 
         struct globs tags, plugins;
@@ -32,7 +32,7 @@ struct stream {
         struct extent_view view;    /* of the current batch; bytes NULL: none */
         struct hr_series **series;  /* of its series table: NULL where the filters say no */
         size_t series_space;
-        struct feed_item *payload;  /* that hr_payload() fetched */
+        struct inbox_item *payload;  /* that hr_payload() fetched */
         const void *payload_memory; /* likewise, mapped */
         uint64_t payload_bytes;
 

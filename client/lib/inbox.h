@@ -12,34 +12,34 @@
 #include "common/ring_format.h"
 #include "common/wire.h"
 
-#define FEED_SEGMENT_PAYLOAD UINT32_MAX /* an entry's segment: the extent answers `payload` */
+#define INBOX_SEGMENT_PAYLOAD UINT32_MAX /* an entry's segment: the extent answers `payload` */
 
 /* One entry with its extent, which is 64-byte aligned; extent is NULL for an entry without one. */
-struct feed_item {
-        struct feed_item *next;
+struct inbox_item {
+        struct inbox_item *next;
         struct ring_entry entry;
         uint8_t *extent;
         uint64_t received_bytes, space_bytes;
 };
 
-struct feed_item *feed_item_free(struct feed_item *item); /* takes NULL, returns NULL */
+struct inbox_item *inbox_item_free(struct inbox_item *item); /* takes NULL, returns NULL */
 
-struct feed {
-        struct feed_item *first, *last; /* whole ones of the stream */
+struct inbox {
+        struct inbox_item *first, *last; /* whole ones of the stream */
         uint64_t count, held_bytes;
-        struct feed_item *partial;
-        struct feed_item *payload; /* whole answer to `payload` */
-        const char *problem;       /* static; why feed_take_frame() gave -EPROTO */
+        struct inbox_item *partial;
+        struct inbox_item *payload; /* whole answer to `payload` */
+        const char *problem;       /* static; why inbox_take_frame() gave -EPROTO */
 };
 
-void feed_init(struct feed *feed);
-void feed_deinit(struct feed *feed);
+void inbox_init(struct inbox *inbox);
+void inbox_deinit(struct inbox *inbox);
 
 /* Takes what an extent frame holds (copies it). -EPROTO: it is none that may come now; -ENOMEM. */
-int feed_take_frame(struct feed *feed, const struct wire_frame *frame);
+int inbox_take_frame(struct inbox *inbox, const struct wire_frame *frame);
 
 /* The first whole item of the stream, the caller's from now on; NULL: none. */
-struct feed_item *feed_steal_next(struct feed *feed);
+struct inbox_item *inbox_steal_next(struct inbox *inbox);
 
 /* The answer to `payload`, likewise. */
-struct feed_item *feed_steal_payload(struct feed *feed);
+struct inbox_item *inbox_steal_payload(struct inbox *inbox);

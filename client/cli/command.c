@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/cli/command.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/cli/human.h"
+#include "client/cli/progress.h"
+#include "common/base.h"
+#include "common/source_url.h"
+
+/* ---- Options that all have ------------------------------------------------------------------------------------------------------- */
+
+enum { OPTION_SOCKET = 0x100, OPTION_PRIVATE };
+
+static const struct argp_option common_options[] = {
+        { "socket", OPTION_SOCKET, "PATH", 0, "Use the daemon that listens there, and no other", 10 },
+        { "private", OPTION_PRIVATE, NULL, 0, "Start a daemon of its own, whatever runs", 10 },
+        { "verbose", 'v', NULL, 0, "Say which daemon is used", 10 },
+        { 0 },
+};
+
+static error_t parse_common(int key, char *argument, struct argp_state *state) {
+        struct common *common = state->input;
+
+        switch (key) {
+        case OPTION_SOCKET:
+                common->socket = argument;
+                return 0;
+        case OPTION_PRIVATE:
+                common->is_private = true;
+                return 0;
+        case 'v':
+                common->verbose = true;
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+const struct argp common_argp = { .options = common_options, .parser = parse_common };
+
+/* ---- Messages -------------------------------------------------------------------------------------------------------------------- */
+
+void complain(const char *thing, const char *reason, const char *way_out) {
+        bool has_colours = progress_has_colours();
+
+        progress_clear();
+        fprintf(stderr, "%sheadrace:%s %s: %s\n", has_colours ? "\033[1;31m" : "", has_colours ? "\033[0m" : "", thing, reason);
+        if (way_out)
+                fprintf(stderr, "  %s\n", way_out);
+}
+
+void complain_file(const char *path, const char *text) {
+        CLEANUP(freep) char *name = human_name(path, strlen(path));
+
+        complain(name ? name : "?", text, NULL);
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------------------------- */
+
+int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection) {
+        CLEANUP(freep) char *error = NULL;
+        struct hr_options options = HR_OPTIONS;
+        const char *way_out = NULL;
+        int r;
+
+        options.client = "headrace";
+        options.socket = common->socket;
+        options.daemon = common->is_private ? HR_DAEMON_PRIVATE : HR_DAEMON_ANY;
+        r = hr_open(url, &options, ret_connection, &error);
+        if (r == 0) {
+                if (common->verbose)
+                        fprintf(stderr, "headrace: using the %s\n", hr_daemon_name(*ret_connection));
+                return EXIT_GOOD;
+        }
+        if (r == -ENOENT && !common->socket)
+                way_out = "install headraced beside headrace, or name it in HEADRACE_DAEMON";
+        else if (common->socket)
+                way_out = "without --socket a daemon of its own is started";
+        complain(r == -EINVAL ? "arguments" : url, error ? error : strerror(ENOMEM), way_out);
+        return r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
+}
+
+/* What to do about the commonest ways in which a source cannot be listed. */
+static const char *way_out_of(const char *reason) {
+        static const struct {
+                const char *word, *way_out;
+        } ways[] = {
+                { "ENOENT", "is the name right? a relative path is taken from the current directory" },
+                { "404", "is the address right? the listing of a directory must be JSON (nginx: autoindex_format json)" },
+                { "EACCES", "reading it needs the right to list the directory (r and x)" },
+                { "401", "the server wants a login: put it into the URL or ~/.netrc" },
+                { "403", "the server does not let this identity list it" },
+                { "ENOTDIR", "name the directory that holds the event files" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+                if (strstr(reason, ways[i].word))
+                        return ways[i].way_out;
+        }
+        return NULL;
+}
+
+int command_failed(const struct hr_connection *connection, const char *thing, int r) {
+        const char *reason = hr_error(connection);
+
+        complain(thing, reason, r == HR_E_SOURCE ? way_out_of(reason) : NULL);
+        return r == HR_E_SOURCE ? EXIT_SOURCE : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------------------------------------------- */
+
+int command_pages(struct hr_connection *connection, const char *method, const char *list, json_t *take_params,
+                  void (*on_row)(void *userdata, const json_t *row), void *userdata) {
+        bool has_more = true;
+        int r = 0;
+
+        while (has_more && r == 0) {
+                CLEANUP(freep) char *params = json_dumps(take_params, JSON_COMPACT);
+                CLEANUP(freep) char *text = NULL;
+                json_t *result, *row, *next;
+                size_t index;
+
+                r = hr_call(connection, method, params, &text);
+                if (r)
+                        break;
+                result = json_loads(text, 0, NULL);
+                json_array_foreach(json_object_get(result, list), index, row)
+                        on_row(userdata, row);
+                next = json_object_get(result, "next");
+                has_more = json_is_string(next);
+                if (has_more)
+                        json_object_set(take_params, "after", next);
+                json_decref(result);
+        }
+        json_decref(take_params);
+        return r;
+}
+
+/* A run name as a glob that matches it alone. */
+static json_t *glob_of(const char *name, const char *suffix) {
+        CLEANUP(freep) char *glob = malloc(2 * strlen(name) + strlen(suffix) + 1);
+        char *out = glob;
+
+        if (!glob)
+                return NULL;
+        for (; *name; name++) {
+                if (strchr("*?[\\", *name))
+                        *out++ = '\\';
+                *out++ = *name;
+        }
+        strcpy(out, suffix);
+        return json_string(glob);
+}
+
+json_t *command_source_params(const struct hr_connection *connection) {
+        const char *prefix = hr_prefix(connection);
+        json_t *params = json_pack("{s:s}", "source", hr_source(connection));
+
+        if (prefix[0])
+                json_object_set_new(params, "run", json_pack("[o, o]", glob_of(prefix, ""), glob_of(prefix, "/*")));
+        return params;
+}
+
+const char *command_below_prefix(const struct hr_connection *connection, const char *name, bool is_run) {
+        size_t size = strlen(hr_prefix(connection));
+
+        if (size == 0 || strncmp(name, hr_prefix(connection), size) != 0)
+                return name;
+        if (name[size] == '\0')
+                return is_run ? "." : name;
+        return name[size] == '/' ? name + size + 1 : name;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with the files, named on standard error when the work is done. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "common/base.h"
+
+struct damage_list {
+        const struct hr_connection *connection;
+        const char *const *runs;
+        uint64_t found;
+};
+
+static bool is_of_runs(const struct damage_list *list, const char *run) {
+        if (!list->runs)
+                return true;
+        for (const char *const *glob = list->runs; *glob; glob++) {
+                if (fnmatch(*glob, run, 0) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void name_places(const char *path, const json_t *row, json_int_t damaged) {
+        json_t *places = json_object_get(row, "damage"), *place;
+        char text[160];
+        size_t index;
+
+        json_array_foreach(places, index, place) {
+                const char *reason = json_string_value(json_object_get(place, "reason"));
+
+                snprintf(text, sizeof(text), "%s at offset %lld, %lld bytes skipped", reason ? reason : "damaged",
+                         (long long)json_integer_value(json_object_get(place, "offset")),
+                         (long long)json_integer_value(json_object_get(place, "bytes")));
+                complain_file(path, text);
+        }
+        if (damaged > (json_int_t)json_array_size(places)) {
+                snprintf(text, sizeof(text), "%lld damaged records in all", (long long)damaged);
+                complain_file(path, text);
+        }
+}
+
+static void name_error(const char *path, const json_t *error, const char *fallback) {
+        const char *code = json_string_value(json_object_get(error, "code"));
+        const char *message = json_string_value(json_object_get(error, "message"));
+        char text[320];
+
+        if (code && message && strncmp(message, code, strlen(code)) != 0)
+                snprintf(text, sizeof(text), "cannot be read: %s %s", code, message);
+        else
+                snprintf(text, sizeof(text), "cannot be read: %s", message ? message : code ? code : fallback);
+        complain_file(path, text);
+}
+
+static void on_file(void *userdata, const json_t *row) {
+        struct damage_list *list = userdata;
+        const char *path = json_string_value(json_object_get(row, "path")), *run = json_string_value(json_object_get(row, "run"));
+        const char *state = json_string_value(json_object_get(row, "state"));
+        json_int_t damaged = json_integer_value(json_object_get(row, "damaged"));
+        bool is_unreadable = state && strncmp(state, "unreadable", 10) == 0;
+
+        if (!path || !run || (damaged == 0 && !is_unreadable))
+                return;
+        if (!is_of_runs(list, command_below_prefix(list->connection, run, true)))
+                return;
+        list->found++;
+        path = command_below_prefix(list->connection, path, false);
+        name_places(path, row, damaged);
+        if (is_unreadable)
+                name_error(path, json_object_get(row, "error"), state);
+}
+
+static void on_source(void *userdata, const json_t *row) {
+        struct damage_list *list = userdata;
+        const char *url = json_string_value(json_object_get(row, "url"));
+        json_t *directory;
+        size_t index;
+
+        if (!url || strcmp(url, hr_source(list->connection)) != 0)
+                return;
+        json_array_foreach(json_object_get(row, "unreadable"), index, directory) {
+                const char *path = json_string_value(json_object_get(directory, "path"));
+
+                list->found++;
+                name_error(path ? path : "?", directory, "directory");
+        }
+}
+
+int command_name_damage(struct hr_connection *connection, const char *url, const char *const *runs) {
+        struct damage_list list = { .connection = connection, .runs = runs };
+        int r = command_pages(connection, "files", "files", command_source_params(connection), on_file, &list);
+
+        if (r == 0)
+                r = command_pages(connection, "sources", "sources", json_object(), on_source, &list);
+        if (r)
+                return command_failed(connection, url, r);
+        return list.found ? EXIT_DAMAGE : EXIT_GOOD;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace status: what the running daemon does, a line a source. */
+#include <errno.h>
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "client/cli/human.h"
+#include "common/base.h"
+
+struct arguments {
+        struct common common;
+        bool is_json;
+};
+
+enum { OPTION_JSON = 0x200 };
+
+static const struct argp_option options[] = {
+        { "json", OPTION_JSON, NULL, 0, "Everything the daemon says, as one JSON object", 1 },
+        { 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+        struct arguments *arguments = state->input;
+
+        switch (key) {
+        case OPTION_JSON:
+                arguments->is_json = true;
+                return 0;
+        case ARGP_KEY_INIT:
+                state->child_inputs[0] = &arguments->common;
+                return 0;
+        case ARGP_KEY_ARG:
+                argp_error(state, "%s: status takes no argument", argument);
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static const struct argp_child children[] = { { &common_argp, 0, "Daemon:", 10 }, { 0 } };
+static const struct argp argp = {
+        options, parse, NULL,
+        "Says what the running daemon does: its sources, its memory, its sessions."
+        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no daemon runs or a source cannot be listed.",
+        children, NULL, NULL,
+};
+
+static const char *text_of(const json_t *object, const char *key, const char *fallback) {
+        const char *text = json_string_value(json_object_get(object, key));
+
+        return text ? text : fallback;
+}
+
+static int64_t number_of(const json_t *object, const char *key) {
+        return json_integer_value(json_object_get(object, key));
+}
+
+static void print_source(const json_t *source, int *code) {
+        json_t *age = json_object_get(source, "listed_age_s"), *error = json_object_get(source, "error");
+        json_t *requests = json_object_get(source, "requests");
+        char settled[HUMAN_SIZE], files[HUMAN_SIZE], runs[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE], count[HUMAN_SIZE];
+        const char *name = text_of(source, "name", text_of(source, "url", "?"));
+        CLEANUP(freep) char *printable = human_name(name, strlen(name));
+
+        printf("%s  %s  %s/%s files of %s runs  damaged %s", printable ? printable : "?", text_of(source, "state", "?"),
+               human_count(settled, number_of(source, "settled")), human_count(files, number_of(source, "files")),
+               human_count(runs, number_of(source, "runs")), human_count(damaged, number_of(source, "damaged")));
+        if (number_of(source, "failed") > 0)
+                printf("  unreadable %s", human_count(count, number_of(source, "failed")));
+        if (json_is_number(age))
+                printf("  last look %s ago", human_age(when, json_number_value(age)));
+        printf("  %s requests\n", human_count(count, number_of(requests, "list") + number_of(requests, "read")));
+        if (json_is_object(error)) {
+                complain(printable ? printable : "?", text_of(error, "message", text_of(error, "code", "failing")), NULL);
+                *code = EXIT_SOURCE;
+        } else if (*code == EXIT_GOOD && number_of(source, "damaged") + number_of(source, "failed") > 0) {
+                *code = EXIT_DAMAGE;
+        }
+}
+
+static void print_ring(const json_t *status) {
+        json_t *ring = json_object_get(status, "ring"), *memory = json_object_get(status, "memory");
+        char size[HUMAN_SIZE], used[HUMAN_SIZE], all[HUMAN_SIZE], inflight[HUMAN_SIZE], limit[HUMAN_SIZE];
+
+        printf("ring %s (%s pages), %s of %s segments used, %lld pinned; in flight %s of %s; %zu sessions\n",
+               human_bytes(size, (uint64_t)number_of(ring, "size_bytes")), text_of(ring, "tier", "?"),
+               human_count(used, number_of(ring, "segments_used")), human_count(all, number_of(ring, "segments")),
+               (long long)number_of(ring, "pinned"), human_bytes(inflight, (uint64_t)number_of(memory, "inflight_bytes")),
+               human_bytes(limit, (uint64_t)number_of(memory, "inflight_limit_bytes")),
+               json_array_size(json_object_get(status, "sessions")));
+}
+
+static void print_status(const struct hr_connection *connection, const json_t *status, int *code) {
+        json_t *source;
+        char age[HUMAN_SIZE];
+        size_t index;
+
+        printf("%s, pid %lld, up %s, %s\n", text_of(status, "server", "?"), (long long)number_of(status, "pid"),
+               human_age(age, json_number_value(json_object_get(status, "uptime_s"))), hr_daemon_name(connection));
+        print_ring(status);
+        json_array_foreach(json_object_get(status, "sources"), index, source)
+                print_source(source, code);
+}
+
+static int show(const struct arguments *arguments, struct hr_connection *connection) {
+        CLEANUP(freep) char *text = NULL;
+        int r = hr_call(connection, "status", NULL, &text), code = EXIT_GOOD;
+        json_t *status;
+
+        if (r)
+                return command_failed(connection, "status", r);
+        if (arguments->is_json) {
+                puts(text);
+        } else {
+                status = json_loads(text, 0, NULL);
+                print_status(connection, status, &code);
+                json_decref(status);
+        }
+        if (fflush(stdout) != 0 && errno != EPIPE) {
+                complain("standard output", strerror(errno), NULL);
+                code = EXIT_DAMAGE;
+        }
+        return code;
+}
+
+int command_status(int argc, char **argv) {
+        struct arguments arguments = { 0 };
+        struct hr_options connect_options = HR_OPTIONS;
+        struct hr_connection *connection = NULL;
+        CLEANUP(freep) char *error = NULL;
+        int code;
+
+        argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+        connect_options.client = "headrace";
+        connect_options.socket = arguments.common.socket;
+        if (hr_connect(&connect_options, &connection, &error)) {
+                complain("no daemon answers", error ? error : strerror(ENOMEM), "start headraced, or name its socket: --socket PATH");
+                return EXIT_SOURCE;
+        }
+        code = show(&arguments, connection);
+        hr_close(connection);
+        return code;
+}
