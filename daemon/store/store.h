@@ -74,6 +74,7 @@ struct store {
         char *url;      /* absolute, normalised, without user, password and query: the source's name in ids and output */
         char *endpoint; /* "http://host:port" or "file": what a window is for */
         unsigned window_start; /* requests in flight to begin with: 128 for HTTP, 16 for file systems */
+        bool reads_hang; /* a read has no deadline of its own: a thread may wait in the kernel for ever */
 };
 
 struct store_operations {
