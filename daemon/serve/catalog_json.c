@@ -63,7 +63,7 @@ static void add_run(struct catalog_totals *totals, const struct catalog_run *run
 }
 
 struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
-        struct catalog_totals totals = {0};
+        struct catalog_totals totals = { 0 };
 
         for (size_t i = 0; i < source->run_count; i++)
                 add_run(&totals, source->runs[i]);
@@ -118,8 +118,7 @@ json_t *catalog_json_source(const struct catalog_source *source, const struct fe
         json_t *object = json_object();
         int failed = set_source_facts(object, source) || set_totals(object, &totals) ||
                      set_number(object, "files", source->file_count) || set_number(object, "settled", source->settled_count) ||
-                     set_number(object, "failed", totals.failed) ||
-                     json_object_set_new(object, "unreadable", unreadable(source)) ||
+                     set_number(object, "failed", totals.failed) || json_object_set_new(object, "unreadable", unreadable(source)) ||
                      json_object_set_new(object, "requests", requests(source, counters));
 
         if (!failed && source->failure.class != STORE_OK)
@@ -161,7 +160,7 @@ static int set_run_name(json_t *object, const struct catalog_run *run) {
 
 json_t *catalog_json_run(const struct catalog_run *run) {
         json_t *object = json_object();
-        struct catalog_totals totals = {0};
+        struct catalog_totals totals = { 0 };
         int64_t changed = INT64_MIN;
         json_t *last_step = run->has_last_step ? json_integer(run->last_step) : json_null();
 
@@ -208,12 +207,12 @@ json_t *catalog_json_file(const struct catalog_file *file) {
 json_t *catalog_json_series(const struct catalog_series *series) {
         json_t *object = json_object();
 
-        return complete(object, set_run_name(object, series->run) || set_name(object, "tag", &series->tag) ||
-                                        json_object_set_new(object, "id", name_id(series->id)) ||
-                                        set_name(object, "plugin", &series->plugin) ||
-                                        json_object_set_new(object, "content", name_hex(series->content.bytes, series->content.size)) ||
-                                        set_name(object, "display_name", &series->display_name) ||
-                                        set_name(object, "description", &series->description) ||
-                                        set_number(object, "class", series->data_class) ||
-                                        set_number(object, "extents", series->extents));
+        return complete(object,
+                        set_run_name(object, series->run) || set_name(object, "tag", &series->tag) ||
+                                json_object_set_new(object, "id", name_id(series->id)) ||
+                                set_name(object, "plugin", &series->plugin) ||
+                                json_object_set_new(object, "content", name_hex(series->content.bytes, series->content.size)) ||
+                                set_name(object, "display_name", &series->display_name) ||
+                                set_name(object, "description", &series->description) ||
+                                set_number(object, "class", series->data_class) || set_number(object, "extents", series->extents));
 }

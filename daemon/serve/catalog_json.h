@@ -5,8 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "daemon/discover/catalog.h"
-#include "daemon/fetch/fetch.h"
+#include "daemon/pipeline/pipeline.h"
 
 struct catalog_totals {
         uint64_t size_bytes, loaded_bytes, records, damaged;

@@ -251,7 +251,7 @@ uint64_t connection_payload_bytes(const struct connection *connection) {
 /* Queues a text as a frame or a line; takes the text, whose terminating NUL becomes the line's end. */
 static int queue_text(struct connection *connection, char *take_text, size_t size, int *take_fds, unsigned fd_count,
                       uint64_t payload_bytes) {
-        struct wire_header header = {.type = WIRE_JSON, .fds = (uint8_t)fd_count, .size_bytes = (uint32_t)size};
+        struct wire_header header = { .type = WIRE_JSON, .fds = (uint8_t)fd_count, .size_bytes = (uint32_t)size };
         struct output_part part = {
                 .body = take_text,
                 .body_size = size,
@@ -325,17 +325,17 @@ static_assert(sizeof(struct extent_head) == OUTPUT_HEAD_MAX, "a frame's head is 
 
 int connection_queue_extent(struct connection *connection, const struct ring_entry *entry, const void *extent) {
         struct extent_head head = {
-                .header = {.type = WIRE_EXTENT, .size_bytes = (uint32_t)sizeof(*entry) + entry->size_bytes},
+                .header = { .type = WIRE_EXTENT, .size_bytes = (uint32_t)sizeof(*entry) + entry->size_bytes },
                 .entry = *entry,
         };
-        struct output_part part = {.head = &head, .head_size = sizeof(head), .body = extent, .body_size = entry->size_bytes};
+        struct output_part part = { .head = &head, .head_size = sizeof(head), .body = extent, .body_size = entry->size_bytes };
 
         return output_add(&connection->output, &part);
 }
 
 /* The last frame owns the memory: by then all others are written. */
 void connection_send_extent(struct connection *connection, const struct ring_entry *entry, void *take_extent, uint64_t size_bytes) {
-        struct extent_head head = {.entry = *entry};
+        struct extent_head head = { .entry = *entry };
         const uint8_t *bytes = take_extent;
         int r = connection_is_open(connection) ? 0 : -EPIPE;
         uint64_t offset = 0;
@@ -371,8 +371,8 @@ void connection_send_extent(struct connection *connection, const struct ring_ent
 }
 
 void connection_wake(struct connection *connection) {
-        struct wire_header header = {.type = WIRE_WAKE};
-        struct output_part part = {.head = &header, .head_size = sizeof(header), .is_wake = true};
+        struct wire_header header = { .type = WIRE_WAKE };
+        struct output_part part = { .head = &header, .head_size = sizeof(header), .is_wake = true };
 
         if (!connection_is_open(connection))
                 return;

@@ -23,8 +23,8 @@ struct connection;
 
 struct connection_operations {
         void (*on_json)(void *userdata, const char *text, size_t size);
-        void (*on_wake)(void *userdata); /* a wake frame */
-        void (*on_soon)(void *userdata); /* after connection_soon(), and when no payload waits to be written any more */
+        void (*on_wake)(void *userdata);      /* a wake frame */
+        void (*on_soon)(void *userdata);      /* after connection_soon(), and when no payload waits to be written any more */
         void (*on_input_end)(void *userdata); /* lines only: no more requests will come, but answers are still read */
         void (*on_closed)(void *userdata);    /* the last call; the connection is freed after it */
 };
@@ -33,7 +33,7 @@ struct connection_operations {
 int connection_new(uv_loop_t *loop, int take_fd, const struct connection_operations *operations, void *userdata,
                    struct connection **ret_connection);
 
-bool connection_is_open(const struct connection *connection);  /* false after _finish() and _fail() */
+bool connection_is_open(const struct connection *connection);   /* false after _finish() and _fail() */
 bool connection_is_framed(const struct connection *connection); /* false for lines */
 
 /* Sends a message; takes it and the descriptors, which belong to it. */

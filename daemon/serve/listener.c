@@ -106,7 +106,7 @@ static int temporary_address(const char *path, struct sockaddr_un *ret_address) 
         int directory = base ? (int)(base + 1 - path) : 0;
         int size;
 
-        *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+        *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
         size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s.hr%ld", directory, path, (long)getpid());
         return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
 }

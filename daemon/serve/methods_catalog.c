@@ -64,7 +64,7 @@ static json_t *run_row(const struct catalog_run *run, size_t index) {
         return catalog_json_run(run);
 }
 
-static const struct page_items run_items = {"runs", run_count, run_behind, run_item, matches_all, run_row};
+static const struct page_items run_items = { "runs", run_count, run_behind, run_item, matches_all, run_row };
 
 static size_t file_count(const struct catalog_run *run) {
         return run->file_count;
@@ -94,7 +94,7 @@ static json_t *file_row(const struct catalog_run *run, size_t index) {
         return catalog_json_file(run->files[index]);
 }
 
-static const struct page_items file_items = {"files", file_count, file_behind, file_name, matches_all, file_row};
+static const struct page_items file_items = { "files", file_count, file_behind, file_name, matches_all, file_row };
 
 struct series_filter {
         struct params_globs tags, plugins;
@@ -137,11 +137,11 @@ static json_t *series_row(const struct catalog_run *run, size_t index) {
         return catalog_json_series(run->series[index]);
 }
 
-static const struct page_items series_items = {"series", series_count, series_behind, series_item, series_matches, series_row};
+static const struct page_items series_items = { "series", series_count, series_behind, series_item, series_matches, series_row };
 
 static int list(struct rpc_call *call, const struct page_items *items, const void *filter, json_t **ret_result) {
         struct catalog_source *source = NULL;
-        CLEANUP(params_globs_deinit) struct params_globs runs = {0};
+        CLEANUP(params_globs_deinit) struct params_globs runs = { 0 };
         int r = methods_find_source(call, &source);
 
         if (!r)
@@ -190,7 +190,7 @@ static void filter_deinit(struct series_filter *filter) {
 }
 
 int methods_series(struct rpc_call *call, json_t **ret_result) {
-        CLEANUP(filter_deinit) struct series_filter filter = {0};
+        CLEANUP(filter_deinit) struct series_filter filter = { 0 };
         const json_t *ids = json_object_get(call->params, "ids");
         int r;
 

@@ -61,7 +61,7 @@ static void count_run(const struct catalog_run *run, struct load_result *result)
 /* Adds up one source, or all. */
 static struct load_result count(const struct peer_call *call) {
         const struct catalog *catalog = pipeline_catalog(server_pipeline(call->peer->server));
-        struct load_result result = {.failed = json_array()};
+        struct load_result result = { .failed = json_array() };
 
         for (size_t i = 0; i < catalog->source_count; i++) {
                 const struct catalog_source *source = catalog->sources[i];
@@ -97,10 +97,11 @@ static void on_loaded(void *userdata, const struct catalog_source *failed) {
                 return;
         }
         result = count(call);
-        peer_call_answer(call, rpc_result(call->id, json_pack("{s:o, s:o, s:o, s:o, s:o}", "files", catalog_json_number(result.files),
-                                                              "records", catalog_json_number(result.records), "damaged",
-                                                              catalog_json_number(result.damaged), "failed", result.failed,
-                                                              "failed_count", catalog_json_number(result.failed_count))));
+        peer_call_answer(
+                call,
+                rpc_result(call->id, json_pack("{s:o, s:o, s:o, s:o, s:o}", "files", catalog_json_number(result.files), "records",
+                                               catalog_json_number(result.records), "damaged", catalog_json_number(result.damaged),
+                                               "failed", result.failed, "failed_count", catalog_json_number(result.failed_count))));
 }
 
 /* Ends a call whose request could not be made. */

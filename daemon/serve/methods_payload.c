@@ -91,8 +91,8 @@ static json_t *payload_error(json_t *id, int error, const struct store_failure *
         message = json_incref(json_object_get(data, "message"));
         if (data)
                 json_object_del(data, "message");
-        data = rpc_error(id, WIRE_E_UNREADABLE, message && json_string_length(message) ? json_string_value(message) : "it cannot be read",
-                         data);
+        data = rpc_error(id, WIRE_E_UNREADABLE,
+                         message && json_string_length(message) ? json_string_value(message) : "it cannot be read", data);
         json_decref(message);
         return data;
 }
@@ -123,7 +123,7 @@ static int start(struct peer_call *call) {
 void methods_start_payloads(struct peer *peer) {
         size_t running = 0;
 
-        list_for_each(node, &peer->calls) {
+        list_for_each (node, &peer->calls) {
                 struct peer_call *call = list_owner(node, struct peer_call, link);
                 int r = 0;
 

@@ -36,9 +36,9 @@ static json_t *source_urls(const struct catalog *catalog) {
         return urls;
 }
 
-static json_t *limits(const struct pipeline *pipeline) {
+static json_t *limits(const struct server *server) {
         return json_pack("{s:i, s:i, s:i}", "client_frame", WIRE_CLIENT_BODY_MAX, "daemon_frame", WIRE_DAEMON_BODY_MAX, "sessions",
-                         (int)pipeline_readers_max(pipeline));
+                         (int)server_sessions_max(server));
 }
 
 int methods_hello(struct rpc_call *call, json_t **ret_result) {
@@ -52,8 +52,8 @@ int methods_hello(struct rpc_call *call, json_t **ret_result) {
         ring_status(pipeline_ring(pipeline), &ring);
         *ret_result = json_pack("{s:s, s:i, s:[s,s], s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "server", options->version, "protocol",
                                 PROTOCOL, "features", "map", "inline", "instance", name_id(ring.instance_id), "settings",
-                                name_id(options->settings_id), "private", options->socket_path == NULL, "pid",
-                                (json_int_t)getpid(), "uid", (json_int_t)geteuid(), "limits", limits(pipeline), "sources",
+                                name_id(options->settings_id), "private", options->socket_path == NULL, "pid", (json_int_t)getpid(),
+                                "uid", (json_int_t)geteuid(), "limits", limits(peer->server), "sources",
                                 source_urls(pipeline_catalog(pipeline)));
         if (!*ret_result)
                 return -ENOMEM;
@@ -160,8 +160,8 @@ static int parse_filters(struct rpc_call *call, struct subscription *subscriptio
 }
 
 static int parse_subscription(struct rpc_call *call, struct subscription *subscription) {
-        static const char *const transports[] = {[SESSION_MAP] = "map", [SESSION_INLINE] = "inline"};
-        static const char *const orders[] = {[READER_ORDER_RUN] = "run", [READER_ORDER_SORTED] = "sorted"};
+        static const char *const transports[] = { [SESSION_MAP] = "map", [SESSION_INLINE] = "inline" };
+        static const char *const orders[] = { [READER_ORDER_RUN] = "run", [READER_ORDER_SORTED] = "sorted" };
         unsigned transport = 0, order = 0;
         int r = parse_filters(call, subscription);
 
@@ -199,7 +199,8 @@ static int begin_session(struct rpc_call *call, struct peer *peer, const struct 
                             &subscription->options, &peer->session, fds, &ring_bytes);
 
         if (r == READER_E_NO_ROOM)
-                return rpc_fail(call, WIRE_E_LIMIT, "no room for one more session: it needs a ring of %" PRIu64 " bytes", ring_bytes);
+                return rpc_fail(call, WIRE_E_LIMIT, "no room for one more session: it needs a ring of %" PRIu64 " bytes",
+                                ring_bytes);
         if (r)
                 return r;
         connection_send_json(peer->connection, rpc_result(call->id, describe_session(pipeline, peer->session)), fds,
@@ -208,7 +209,7 @@ static int begin_session(struct rpc_call *call, struct peer *peer, const struct 
 }
 
 int methods_subscribe(struct rpc_call *call, json_t **ret_result) {
-        CLEANUP(subscription_deinit) struct subscription subscription = {0};
+        CLEANUP(subscription_deinit) struct subscription subscription = { 0 };
         struct peer *peer = call->userdata;
         int r;
 
@@ -218,7 +219,11 @@ int methods_subscribe(struct rpc_call *call, json_t **ret_result) {
         if (!call->id)
                 return rpc_fail(call, WIRE_E_INVALID, "subscribe must be answered, so it needs an id");
         r = parse_subscription(call, &subscription);
-        return r ? r : begin_session(call, peer, &subscription);
+        if (r)
+                return r;
+        if (server_options(peer->server)->sessions_max && server_session_count(peer->server) >= server_sessions_max(peer->server))
+                return rpc_fail(call, WIRE_E_LIMIT, "there are as many sessions as sessions_max allows");
+        return begin_session(call, peer, &subscription);
 }
 
 int methods_ack(struct rpc_call *call, json_t **ret_result) {

@@ -38,16 +38,16 @@ static json_t *counters_object(const struct pipeline_counters *counters, const s
                 const char *name;
                 uint64_t value;
         } rows[] = {
-                {"extents", counters->extents},
-                {"extent_bytes", counters->extent_bytes},
-                {"records", counters->records},
-                {"damaged", counters->damaged},
-                {"refetched_blocks", counters->refetched_blocks},
-                {"recycled_segments", counters->recycled_segments},
-                {"reads", fetch->reads},
-                {"retries", fetch->retries},
-                {"read_bytes", fetch->bytes},
-                {"request_ns", fetch->request_ns},
+                { "extents", counters->extents },
+                { "extent_bytes", counters->extent_bytes },
+                { "records", counters->records },
+                { "damaged", counters->damaged },
+                { "refetched_blocks", counters->refetched_blocks },
+                { "recycled_segments", counters->recycled_segments },
+                { "reads", fetch->reads },
+                { "retries", fetch->retries },
+                { "read_bytes", fetch->bytes },
+                { "request_ns", fetch->request_ns },
         };
         json_t *object = json_object();
 
@@ -62,9 +62,9 @@ static json_t *endpoint_rows(const struct fetch *fetch) {
         json_t *list = json_array();
 
         for (size_t i = 0; i < count && i < ENDPOINTS_MOST; i++)
-                json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:o}", "name", rows[i].name, "window", (int)rows[i].window,
-                                                      "in_flight", (int)rows[i].in_flight, "waiting", (int)rows[i].waiting, "errors",
-                                                      catalog_json_number(rows[i].errors)));
+                json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:o}", "name", rows[i].name, "window",
+                                                      (int)rows[i].window, "in_flight", (int)rows[i].in_flight, "waiting",
+                                                      (int)rows[i].waiting, "errors", catalog_json_number(rows[i].errors)));
         return list;
 }
 
@@ -72,17 +72,17 @@ static json_t *session_row(const struct session *session) {
         struct reader_status status;
 
         session_status(session, &status);
-        return json_pack("{s:I, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:b}", "session", (json_int_t)session_number(session), "transport",
-                         session_transport_name(session_transport(session)), "backlog", catalog_json_number(status.backlog_bytes),
-                         "held_segments", (int)status.held_segments, "quota_segments", (int)status.quota_segments, "entries",
-                         catalog_json_number(status.pushed), "acked", catalog_json_number(status.acked), "records",
-                         catalog_json_number(status.records), "ended", status.ended);
+        return json_pack("{s:I, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:b}", "session", (json_int_t)session_number(session),
+                         "transport", session_transport_name(session_transport(session)), "backlog",
+                         catalog_json_number(status.backlog_bytes), "held_segments", (int)status.held_segments, "quota_segments",
+                         (int)status.quota_segments, "entries", catalog_json_number(status.pushed), "acked",
+                         catalog_json_number(status.acked), "records", catalog_json_number(status.records), "ended", status.ended);
 }
 
 static json_t *session_rows(struct server *server) {
         json_t *list = json_array();
 
-        list_for_each(node, server_peers(server)) {
+        list_for_each (node, server_peers(server)) {
                 const struct peer *peer = list_owner(node, struct peer, link);
 
                 if (peer->session)

@@ -56,8 +56,7 @@ int name_set(json_t *object, const char *key, const char *bytes, size_t size) {
         if (plain)
                 return json_object_set_new(object, key, plain) ? -ENOMEM : 0;
         snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
-        if (json_object_set_new(object, key, shown(bytes, size)) ||
-            json_object_set_new(object, hex_key, name_hex(bytes, size)))
+        if (json_object_set_new(object, key, shown(bytes, size)) || json_object_set_new(object, hex_key, name_hex(bytes, size)))
                 return -ENOMEM;
         return 0;
 }

@@ -30,7 +30,7 @@ struct output_frame {
 };
 
 void output_init(struct output *output) {
-        *output = (struct output){.last = &output->first};
+        *output = (struct output){ .last = &output->first };
 }
 
 static void close_all(int *fds, unsigned count) {
@@ -96,11 +96,11 @@ static size_t frame_fill(const struct output_frame *frame, struct iovec *vector)
         size_t count = 0, skip = 0;
 
         if (frame->written < frame->head_size)
-                vector[count++] = (struct iovec){(void *)(frame->head + frame->written), frame->head_size - frame->written};
+                vector[count++] = (struct iovec){ (void *)(frame->head + frame->written), frame->head_size - frame->written };
         else
                 skip = frame->written - frame->head_size;
         if (frame->body_size > skip)
-                vector[count++] = (struct iovec){(void *)(frame->body + skip), frame->body_size - skip};
+                vector[count++] = (struct iovec){ (void *)(frame->body + skip), frame->body_size - skip };
         return count;
 }
 
@@ -125,7 +125,7 @@ static void attach_fds(struct msghdr *message, union fd_message *control, const 
 
         if (!size)
                 return;
-        *control = (union fd_message){0};
+        *control = (union fd_message){ 0 };
         message->msg_control = control;
         message->msg_controllen = CMSG_SPACE(size);
         control->header.cmsg_level = SOL_SOCKET;
@@ -159,7 +159,7 @@ int output_send(struct output *output, int fd) {
         while (output->first) {
                 union fd_message control;
                 struct iovec vector[VECTOR_MOST];
-                struct msghdr message = {.msg_iov = vector, .msg_iovlen = output_fill(output, vector)};
+                struct msghdr message = { .msg_iov = vector, .msg_iovlen = output_fill(output, vector) };
                 ssize_t sent;
 
                 if (total >= SEND_MOST_BYTES)

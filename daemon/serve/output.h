@@ -19,7 +19,7 @@ struct output {
         struct output_frame *first, **last;
         uint64_t answer_bytes;  /* of owned bodies, until their frame is written whole */
         uint64_t payload_bytes; /* likewise, of those that count as payloads */
-        bool wake_waits;      /* a wake frame is in the queue */
+        bool wake_waits;        /* a wake frame is in the queue */
 };
 
 /* What one frame is made of. */
@@ -28,10 +28,10 @@ struct output_part {
         size_t head_size; /* at most OUTPUT_HEAD_MAX */
         const void *body; /* may be NULL */
         size_t body_size;
-        void *take_memory; /* freed when the frame is written or dropped; NULL: the body is borrowed */
+        void *take_memory;                    /* freed when the frame is written or dropped; NULL: the body is borrowed */
         uint64_t answer_bytes, payload_bytes; /* how it is counted while it waits */
         bool is_wake;
-        int *take_fds;    /* closed likewise; the array itself is the caller's */
+        int *take_fds; /* closed likewise; the array itself is the caller's */
         unsigned fd_count;
 };
 

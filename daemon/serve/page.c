@@ -155,7 +155,7 @@ static int take_source(struct page *page, const struct catalog_source *source, c
 
 static int take_sources(struct page *page, const struct catalog *catalog, const struct catalog_source *source,
                         const struct place *place) {
-        static const struct place start = {0};
+        static const struct place start = { 0 };
         int r = 0;
 
         for (size_t i = place->source_index; !r && i < catalog->source_count; i++) {
@@ -165,9 +165,9 @@ static int take_sources(struct page *page, const struct catalog *catalog, const 
         return r;
 }
 
-static int page_fill(struct rpc_call *call, struct page *page, const struct catalog *catalog,
-                     const struct catalog_source *source, json_t **ret_result) {
-        CLEANUP(place_deinit) struct place place = {0};
+static int page_fill(struct rpc_call *call, struct page *page, const struct catalog *catalog, const struct catalog_source *source,
+                     json_t **ret_result) {
+        CLEANUP(place_deinit) struct place place = { 0 };
         int r = parse_place(call, catalog, &place);
         json_t *result;
 
@@ -184,7 +184,7 @@ static int page_fill(struct rpc_call *call, struct page *page, const struct cata
 
 int page_answer(struct rpc_call *call, const struct catalog *catalog, const struct catalog_source *source,
                 const struct params_globs *runs, const struct page_items *items, const void *filter, json_t **ret_result) {
-        struct page page = {.items = items, .runs = runs, .filter = filter, .limit = PAGE_ROWS_MOST};
+        struct page page = { .items = items, .runs = runs, .filter = filter, .limit = PAGE_ROWS_MOST };
         uint64_t limit = PAGE_ROWS_MOST;
         int r = 0;
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/discover/catalog.h"
+#include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/params.h"
 
 #define PAGE_ROWS_MOST 1000u

@@ -66,7 +66,7 @@ void params_globs_deinit(struct params_globs *globs) {
         for (size_t i = 0; i < globs->count; i++)
                 free(globs->globs[i]);
         free(globs->globs);
-        *globs = (struct params_globs){0};
+        *globs = (struct params_globs){ 0 };
 }
 
 /* The glob's bytes, or NULL: no string, no right hex, a NUL in it, or no memory. */
@@ -113,7 +113,7 @@ int params_globs(struct rpc_call *call, const char *key, struct params_globs *re
         const json_t *plain, *hex;
         int r = 0;
 
-        *ret_globs = (struct params_globs){0};
+        *ret_globs = (struct params_globs){ 0 };
         snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
         plain = get(call, key);
         hex = get(call, hex_key);

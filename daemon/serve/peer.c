@@ -10,7 +10,7 @@
 static void on_json(void *userdata, const char *text, size_t size) {
         struct peer *peer = userdata;
         bool framed = connection_is_framed(peer->connection);
-        struct rpc_caller caller = {.framed = framed, .greeted = peer->greeted};
+        struct rpc_caller caller = { .framed = framed, .greeted = peer->greeted };
         json_t *reply;
 
         if (!framed && size == 0)
@@ -52,7 +52,7 @@ static void on_closed(void *userdata) {
         struct server *server = peer->server;
         bool is_private = peer->is_private;
 
-        list_for_each(node, &peer->calls)
+        list_for_each (node, &peer->calls)
                 peer_call_free(list_owner(node, struct peer_call, link));
         session_free(peer->session);
         list_remove(&peer->link);

@@ -102,7 +102,7 @@ static json_t *call_method(const struct rpc_method *methods, size_t count, struc
 
 json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count, struct rpc_caller caller, void *userdata,
                      const char *text, size_t size) {
-        struct rpc_call call = {.userdata = userdata};
+        struct rpc_call call = { .userdata = userdata };
         json_error_t problem;
         json_t *request = json_loadb(text, size, 0, &problem);
         json_t *reply;

@@ -54,6 +54,20 @@ uint64_t server_next_session(struct server *server) {
         return server->next_session++;
 }
 
+unsigned server_sessions_max(const struct server *server) {
+        unsigned ring_max = pipeline_readers_max(server->pipeline), set = server->options.sessions_max;
+
+        return set && set < ring_max ? set : ring_max;
+}
+
+unsigned server_session_count(const struct server *server) {
+        unsigned count = 0;
+
+        list_for_each (node, &server->peers)
+                count += list_owner(node, struct peer, link)->session != NULL;
+        return count;
+}
+
 uint64_t server_uptime_ns(const struct server *server) {
         return uv_hrtime() - server->started_ns;
 }
@@ -86,7 +100,7 @@ void server_peer_gone(struct server *server, bool was_private) {
 
 /* Sends a notification to everybody whom it interests; takes params. */
 static void notify(struct server *server, const char *method, json_t *take_params) {
-        list_for_each(node, &server->peers) {
+        list_for_each (node, &server->peers) {
                 struct peer *peer = list_owner(node, struct peer, link);
 
                 if (take_params && peer_listens(peer))
@@ -96,7 +110,7 @@ static void notify(struct server *server, const char *method, json_t *take_param
 }
 
 static bool somebody_listens(const struct server *server) {
-        list_for_each(node, &server->peers) {
+        list_for_each (node, &server->peers) {
                 if (peer_listens(list_owner(node, struct peer, link)))
                         return true;
         }
@@ -252,9 +266,9 @@ static void refuse(int take_fd, int code, const char *message) {
         CLEANUP(close_fdp) int fd = take_fd;
         json_t *error = rpc_error(NULL, code, message, NULL);
         CLEANUP(freep) char *text = error ? json_dumps(error, JSON_COMPACT) : NULL;
-        struct wire_header header = {.type = WIRE_JSON, .size_bytes = text ? (uint32_t)strlen(text) : 0};
-        struct iovec parts[2] = {{&header, sizeof(header)}, {text, header.size_bytes}};
-        struct msghdr frame = {.msg_iov = parts, .msg_iovlen = 2};
+        struct wire_header header = { .type = WIRE_JSON, .size_bytes = text ? (uint32_t)strlen(text) : 0 };
+        struct iovec parts[2] = { { &header, sizeof(header) }, { text, header.size_bytes } };
+        struct msghdr frame = { .msg_iov = parts, .msg_iovlen = 2 };
 
         json_decref(error);
         if (text)
@@ -352,13 +366,13 @@ static void on_timer_closed(uv_handle_t *handle) {
 }
 
 void server_close(struct server *server, void (*on_closed)(void *userdata), void *userdata) {
-        static const struct pipeline_events nothing = {0};
+        static const struct pipeline_events nothing = { 0 };
 
         server->closing = true;
         server->on_closed = on_closed;
         server->closed_userdata = userdata;
         pipeline_listen(server->pipeline, &nothing, NULL);
-        list_for_each(node, &server->peers)
+        list_for_each (node, &server->peers)
                 connection_fail(list_owner(node, struct peer, link)->connection);
         uv_close((uv_handle_t *)&server->progress_timer, on_timer_closed);
         listener_close(server->listener, on_listener_closed, server);

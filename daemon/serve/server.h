@@ -20,14 +20,15 @@ struct server;
 #define SERVER_CONNECTIONS_MOST 1024u
 
 struct server_options {
-        const char *socket_path;     /* where to listen (common/socket_path.h); NULL: a private daemon */
-        int socket_fd;               /* of a private daemon: a connected socket, taken on failure too; else -1 */
-        const char *version;         /* "headraced 0.1.0" */
-        uint64_t settings_id;        /* common/settings_id.h */
-        uint64_t inflight_bytes;     /* the budget, for `status` */
-        const uid_t *allow_uids;     /* count 0: whoever the socket's mode lets in; else these, root and our own */
+        const char *socket_path; /* where to listen (common/socket_path.h); NULL: a private daemon */
+        int socket_fd;           /* of a private daemon: a connected socket, taken on failure too; else -1 */
+        const char *version;     /* "headraced 0.1.0" */
+        uint64_t settings_id;    /* common/settings_id.h */
+        uint64_t inflight_bytes; /* the budget, for `status` */
+        const uid_t *allow_uids; /* count 0: whoever the socket's mode lets in; else these, root and our own */
         size_t allow_uid_count;
-        unsigned connections_max;    /* 0: SERVER_CONNECTIONS_MOST */
+        unsigned sessions_max;          /* 0: as many as the ring has room for */
+        unsigned connections_max;       /* 0: SERVER_CONNECTIONS_MOST */
         void (*on_end)(void *userdata); /* the private socket's client has gone: time to exit. From the loop */
         void *userdata;
 };
@@ -50,5 +51,7 @@ struct pipeline *server_pipeline(struct server *server);
 const struct server_options *server_options(const struct server *server);
 struct list *server_peers(struct server *server); /* struct peer */
 uint64_t server_next_session(struct server *server);
+unsigned server_sessions_max(const struct server *server);
+unsigned server_session_count(const struct server *server);
 uint64_t server_uptime_ns(const struct server *server);
 void server_peer_gone(struct server *server, bool was_private);

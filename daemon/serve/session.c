@@ -29,7 +29,7 @@ struct session {
 };
 
 const char *session_transport_name(enum session_transport transport) {
-        static const char *const names[] = {[SESSION_MAP] = "map", [SESSION_INLINE] = "inline"};
+        static const char *const names[] = { [SESSION_MAP] = "map", [SESSION_INLINE] = "inline" };
 
         return names[transport];
 }
@@ -160,9 +160,21 @@ static void source_failed(void *userdata, const struct catalog_source *source) {
         connection_send_json(session->connection, rpc_notification("stream_failed", params), NULL, 0);
 }
 
+/* The reader has looked at the same claims and found them wrong, or there is no memory for what it has to say. */
+static void broken(void *userdata, int error) {
+        struct session *session = userdata;
+
+        if (session->ended)
+                return;
+        if (error == -EPROTO)
+                session_break(session, WIRE_E_INVALID, "more was acknowledged than was sent");
+        else
+                session_break(session, WIRE_E_INTERNAL, strerror(-error));
+}
+
 static const struct reader_operations operations[] = {
-        [SESSION_MAP] = {map_has_room, map_push, map_flush, map_set_kick, source_failed},
-        [SESSION_INLINE] = {inline_has_room, inline_push, inline_flush, inline_set_kick, source_failed},
+        [SESSION_MAP] = { map_has_room, map_push, map_flush, map_set_kick, source_failed, broken },
+        [SESSION_INLINE] = { inline_has_room, inline_push, inline_flush, inline_set_kick, source_failed, broken },
 };
 
 static void session_freep(struct session **session) {
@@ -188,7 +200,7 @@ int session_new(struct pipeline *pipeline, struct connection *connection, uint64
                 const struct reader_options *options, struct session **ret_session, int ret_fds[SESSION_FDS],
                 uint64_t *ret_ring_bytes) {
         CLEANUP(session_freep) struct session *session = calloc(1, sizeof(*session));
-        int fds[SESSION_FDS] = {-1, -1, -1};
+        int fds[SESSION_FDS] = { -1, -1, -1 };
         int r = 0;
 
         if (!session)

@@ -13,7 +13,7 @@
 #include "daemon/serve/rpc.h"
 
 static int read_all(struct rpc_call *call, json_t **ret_result) {
-        CLEANUP(params_globs_deinit) struct params_globs globs = {0};
+        CLEANUP(params_globs_deinit) struct params_globs globs = { 0 };
         const char *text = "";
         uint64_t number = 0, id = 0;
         bool flag = false;
@@ -36,13 +36,13 @@ static int read_all(struct rpc_call *call, json_t **ret_result) {
 }
 
 static const struct rpc_method table[] = {
-        {"hello", read_all, RPC_FIRST},
-        {"runs", read_all, 0},
-        {"subscribe", read_all, RPC_FRAMED},
+        { "hello", read_all, RPC_FIRST },
+        { "runs", read_all, 0 },
+        { "subscribe", read_all, RPC_FRAMED },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct rpc_caller caller = {.framed = size & 1, .greeted = size & 2};
+        struct rpc_caller caller = { .framed = size & 1, .greeted = size & 2 };
         json_t *reply = rpc_dispatch(table, ARRAY_SIZE(table), caller, NULL, (const char *)data, size);
         char *text;
 

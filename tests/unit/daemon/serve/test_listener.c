@@ -189,7 +189,8 @@ START_TEST(files_are_not_replaced) {
 END_TEST
 
 START_TEST(places_that_do_not_work_are_named) {
-        static const char long_name[] = "/a-name-that-is-much-too-long-for-the-address-of-a-unix-socket-as-it-passes-a-hundred-and-eight-bytes";
+        static const char long_name[] =
+                "/a-name-that-is-much-too-long-for-the-address-of-a-unix-socket-as-it-passes-a-hundred-and-eight-bytes";
         char where[256], *error;
 
         begin();

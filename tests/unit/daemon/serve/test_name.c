@@ -20,7 +20,14 @@ static void check(const char *bytes, size_t size, const char *expected, const ch
 }
 
 START_TEST(text_is_shown_as_it_is) {
-        static const char *const texts[] = { "", "loss", "a\nb\"", "Gr\xC3\xB6\xC3\x9F" "e", "\xE6\x97\xA5", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF" };
+        static const char *const texts[] = { "",
+                                             "loss",
+                                             "a\nb\"",
+                                             "Gr\xC3\xB6\xC3\x9F"
+                                             "e",
+                                             "\xE6\x97\xA5",
+                                             "\xF0\x9F\x98\x80",
+                                             "\xF4\x8F\xBF\xBF" };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
                 check(texts[i], strlen(texts[i]), texts[i], NULL);
@@ -28,12 +35,20 @@ START_TEST(text_is_shown_as_it_is) {
 END_TEST
 
 START_TEST(other_bytes_are_replaced_and_told) {
-        check("a\xff" "b", 3, "a\xEF\xBF\xBD" "b", "61ff62");
+        check("a\xff"
+              "b",
+              3,
+              "a\xEF\xBF\xBD"
+              "b",
+              "61ff62");
         check("\xC3", 1, "\xEF\xBF\xBD", "c3");
-        check("\xC0\x80", 2, "\xEF\xBF\xBD\xEF\xBF\xBD", "c080");                 /* overlong */
+        check("\xC0\x80", 2, "\xEF\xBF\xBD\xEF\xBF\xBD", "c080");                   /* overlong */
         check("\xED\xA0\x80", 3, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD", "eda080"); /* surrogate */
         check("\xF4\x90\x80\x80", 4, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD", "f4908080");
-        check("a\0b", 3, "a\xEF\xBF\xBD" "b", "610062");
+        check("a\0b", 3,
+              "a\xEF\xBF\xBD"
+              "b",
+              "610062");
 }
 END_TEST
 

@@ -288,7 +288,8 @@ START_TEST(wrong_requests_are_answered) {
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ack\",\"params\":{\"position\":1}}", WIRE_E_INVALID },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"transport\":\"pigeon\"}}", WIRE_E_PARAMS },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":\"never\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":{\"positions\":[3]}}}", WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":{\"positions\":[3]}}}",
+                  WIRE_E_PARAMS },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"follow\":\"yes\"}}", WIRE_E_PARAMS },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"payload\",\"params\":{\"file\":\"zz\"}}", WIRE_E_PARAMS },
         };
@@ -430,10 +431,11 @@ static void read_lines(struct client *client, char *text, size_t size) {
 }
 
 START_TEST(lines_work_without_a_library) {
-        static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}\n\n"
-                                   "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}\n"
-                                   "nonsense\n"
-                                   "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"status\"}"; /* not ended: the end of the input ends it */
+        static const char text[] =
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}\n\n"
+                "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}\n"
+                "nonsense\n"
+                "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"status\"}"; /* not ended: the end of the input ends it */
         static const char *const parts[] = { "\"sources\"", "-32001", "-32700", "\"uptime_s\"" };
         char answers[16384], *rest = answers;
         struct client client;
@@ -1116,12 +1118,12 @@ START_TEST(a_private_daemon_ends_with_its_client) {
 END_TEST
 
 RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused, wrong_requests_are_answered,
-            notifications_are_not_answered, frames_come_in_pieces, malformed_frames_end_their_connection_only, who_does_not_read_waits,
-            lines_work_without_a_library, half_a_close_waits_for_the_answer, lists_are_paged, a_page_goes_on_where_its_run_has_gone,
-            globs_choose_runs, names_that_are_no_text_are_told_exactly, files_say_what_is_wrong, a_session_maps_its_queue,
-            a_flush_finds_acknowledgements, a_kick_sees_acknowledgements, more_acknowledged_than_sent_ends_the_session,
-            acknowledged_backwards_ends_the_session, one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket,
-            a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded,
-            a_source_that_fails_is_an_error, calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
-            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, connections_are_limited,
-            a_private_daemon_ends_with_its_client)
+            notifications_are_not_answered, frames_come_in_pieces, malformed_frames_end_their_connection_only,
+            who_does_not_read_waits, lines_work_without_a_library, half_a_close_waits_for_the_answer, lists_are_paged,
+            a_page_goes_on_where_its_run_has_gone, globs_choose_runs, names_that_are_no_text_are_told_exactly,
+            files_say_what_is_wrong, a_session_maps_its_queue, a_flush_finds_acknowledgements, a_kick_sees_acknowledgements,
+            more_acknowledged_than_sent_ends_the_session, acknowledged_backwards_ends_the_session,
+            one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket, a_client_may_die_at_any_time,
+            a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
+            calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
+            payloads_that_are_gone_are_errors, connections_are_limited, a_private_daemon_ends_with_its_client)
