@@ -27,6 +27,7 @@ struct pipeline_options {
         uint64_t whole_max_bytes;  /* largest file read whole from a server without ranges */
         uint64_t record_max_bytes; /* 0: inflight_bytes */
         uint32_t payload_inline_max_bytes;
+        unsigned readers_max;      /* 0: as many as the ring has room for */
         int64_t poll_ns;           /* interval of looking at storage; 0: auto; -1: never */
 };
 

@@ -107,7 +107,9 @@ unsigned pipeline_readers_max(const struct pipeline *pipeline) {
         uint32_t segments = pipeline->segment_count;
         uint32_t reserved = segments / 8 + 2 * decoder_pool_threads(pipeline->pool) + 1;
 
-        return segments > reserved ? (segments - reserved) / READER_FLOOR_SEGMENTS : 0;
+        unsigned most = segments > reserved ? (segments - reserved) / READER_FLOOR_SEGMENTS : 0;
+
+        return pipeline->options.readers_max && pipeline->options.readers_max < most ? pipeline->options.readers_max : most;
 }
 
 /* A ring that has room for one reader more. */

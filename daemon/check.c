@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <uv.h>
+
+#include "common/base.h"
+#include "daemon/discover/watch.h"
+#include "daemon/publish/ring.h"
+
+#define CHECK_E_SOURCE 3
+
+struct check {
+        struct catalog catalog;
+        size_t left; /* sources that have not been listed yet */
+        bool failed;
+};
+
+static void on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+        (void)userdata;
+        (void)file;
+        (void)change;
+}
+
+static void on_file_gone(void *userdata, struct catalog_file *file) {
+        (void)userdata;
+        (void)file;
+}
+
+static void check_report(struct check *check, const struct catalog_source *source) {
+        if (source->state == CATALOG_SOURCE_OK) {
+                printf("%s: reachable, %zu runs, %zu files\n", source->name, source->run_count, source->file_count);
+                for (size_t i = 0; i < source->unreadable_count; i++)
+                        printf("%s: cannot read %s: %s\n", source->name, source->unreadable[i].directory.bytes,
+                               source->unreadable[i].failure.message);
+                return;
+        }
+        printf("%s: %s: %s\n", source->name, source->failure.code, source->failure.message);
+        check->failed = true;
+}
+
+static void on_listed(void *userdata, struct catalog_source *source, bool complete) {
+        struct check *check = userdata;
+
+        if (!complete && source->state != CATALOG_SOURCE_FAILING)
+                return; /* it is tried again */
+        check_report(check, source);
+        check->left--;
+        watch_close(source->watch, NULL, NULL);
+        source->store->operations->close(source->store, NULL, NULL);
+}
+
+static const struct watch_events watch_events = { on_file_changed, on_file_gone, on_listed };
+
+static int check_source(struct check *check, uv_loop_t *loop, const struct config_source *configured) {
+        struct catalog_source *source;
+        const char *message = NULL;
+        struct store *store;
+        int r = store_open(loop, configured->url, &store, &message);
+
+        if (r == 0)
+                r = catalog_add_source(&check->catalog, configured->name, store, &source);
+        if (r < 0) {
+                printf("%s: %s\n", configured->url, r == -EEXIST ? "it is there twice" : message ? message : strerror(-r));
+                check->failed = true;
+                return r == -ENOMEM ? r : 0;
+        }
+        check->left++;
+        return watch_new(loop, source, -1, &watch_events, check, &source->watch);
+}
+
+/* What the daemon would take of the machine, and which pages it would get. */
+static int check_machine(const struct config *config) {
+        CLEANUP(freep) char *error = NULL;
+        struct sysinfo machine;
+        struct ring_status status;
+        struct rlimit files;
+        struct ring *ring;
+        int r = ring_new(config->ring_bytes, (enum ring_huge)config->ring_huge, &ring, &error);
+
+        if (r < 0) {
+                printf("ring: %s\n", error ? error : strerror(-r));
+                return CHECK_E_SOURCE;
+        }
+        ring_status(ring, &status);
+        sysinfo(&machine);
+        getrlimit(RLIMIT_NOFILE, &files);
+        printf("memory: ring %llu MiB and at most %llu MiB in flight, of %llu MiB; pages: %s%s%s%s\n",
+               (unsigned long long)(status.size_bytes >> 20), (unsigned long long)(config->fetch_inflight_bytes >> 20),
+               (unsigned long long)((uint64_t)machine.totalram * machine.mem_unit >> 20), status.tier == RING_TIER_4K ? "4k" : "memfd-huge",
+               status.tier_reason[0] ? " (" : "", status.tier_reason, status.tier_reason[0] ? ")" : "");
+        printf("open files: %llu\n", (unsigned long long)files.rlim_max);
+        ring_free(ring);
+        return 0;
+}
+
+int check_run(const struct config *config) {
+        struct check check = { 0 };
+        uv_loop_t loop;
+        int r = uv_loop_init(&loop);
+
+        if (r < 0)
+                return r;
+        printf("config ok\n");
+        r = check_machine(config);
+        catalog_init(&check.catalog);
+        for (size_t i = 0; r == 0 && i < config->source_count; i++)
+                r = check_source(&check, &loop, &config->sources[i]);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        catalog_deinit(&check.catalog);
+        MUST(uv_loop_close(&loop) == 0);
+        return r ? r : check.failed ? CHECK_E_SOURCE : 0;
+}
