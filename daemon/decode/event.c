@@ -40,36 +40,35 @@ static struct event_parts parts_from(const uint8_t *begin, const struct protobuf
         return (struct event_parts){ { begin, (uint64_t)(reader->end - begin) }, key, depth };
 }
 
-static void read_plugin_data(struct protobuf_bytes bytes, struct event_value *value) {
+static void read_plugin_data(struct protobuf_bytes bytes, struct event_metadata *metadata) {
         struct protobuf_reader reader = protobuf_reader_of(bytes);
         struct protobuf_field field;
 
         while (protobuf_next(&reader, IN_VALUE_DEPTH + 1, &field)) {
                 if (field.key == BYTES(1))
-                        value->plugin = field.bytes;
+                        metadata->plugin = field.bytes;
                 else if (field.key == BYTES(2))
-                        value->content = field.bytes;
+                        metadata->content = field.bytes;
         }
 }
 
-static void read_metadata(struct protobuf_bytes bytes, struct event_value *value) {
+static void read_metadata(struct protobuf_bytes bytes, struct event_metadata *metadata) {
         struct protobuf_reader reader = protobuf_reader_of(bytes);
         struct protobuf_field field;
 
-        value->has_metadata = true;
         while (protobuf_next(&reader, IN_VALUE_DEPTH, &field)) {
                 switch (field.key) {
                 case BYTES(1):
-                        read_plugin_data(field.bytes, value);
+                        read_plugin_data(field.bytes, metadata);
                         break;
                 case BYTES(2):
-                        value->display_name = field.bytes;
+                        metadata->display_name = field.bytes;
                         break;
                 case BYTES(3):
-                        value->description = field.bytes;
+                        metadata->description = field.bytes;
                         break;
                 case VARINT(4):
-                        value->data_class = (uint32_t)field.value;
+                        metadata->data_class = (uint32_t)field.value;
                         break;
                 }
         }
@@ -86,53 +85,80 @@ static const struct {
 };
 
 /* A message of the oneof: the same one again merges with what is there, another one takes its place. */
-static bool read_value_message(const struct protobuf_field *field, const uint8_t *begin, const struct protobuf_reader *reader,
-                               struct event_value *value) {
-        uint32_t number = field->key >> 3;
+static bool read_value_message(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin, struct event_value *value) {
+        uint32_t number = key >> 3;
+        struct protobuf_bytes bytes;
 
         if (value->written_as != value_messages[number].written_as) {
                 value->written_as = value_messages[number].written_as;
-                value->parts = parts_from(begin, reader, field->key, VALUE_DEPTH);
+                value->parts = parts_from(begin, reader, key, VALUE_DEPTH);
         }
-        return event_schema_accepts(value_messages[number].message, field->bytes, IN_VALUE_DEPTH);
+        return protobuf_delimited(reader, &bytes) && event_schema_accepts(value_messages[number].message, bytes, IN_VALUE_DEPTH);
+}
+
+static bool read_value_metadata(struct protobuf_reader *reader, struct event_value *value) {
+        struct protobuf_bytes bytes;
+
+        if (!protobuf_delimited(reader, &bytes) || !event_schema_accepts(EVENT_MESSAGE_VALUE_METADATA, bytes, IN_VALUE_DEPTH))
+                return false;
+        if (!value->has_metadata)
+                memset(&value->metadata, 0, sizeof(value->metadata));
+        value->has_metadata = true;
+        read_metadata(bytes, &value->metadata);
+        return true;
+}
+
+static bool read_simple_value(struct protobuf_reader *reader, struct event_value *value) {
+        uint64_t bits;
+
+        value->written_as = EXTENT_WRITTEN_SIMPLE_VALUE;
+        if (!protobuf_fixed(reader, 4, &bits))
+                return false;
+        value->simple_value = (uint32_t)bits;
+        return true;
+}
+
+static bool read_value_field(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin, struct event_value *value) {
+        struct protobuf_field other = { .key = key };
+
+        switch (key) {
+        case BYTES(1):
+                return protobuf_delimited(reader, &value->tag);
+        case FIXED32(2):
+                return read_simple_value(reader, value);
+        case BYTES(3):
+                value->written_as = EXTENT_WRITTEN_OLD_HISTOGRAM;
+                return protobuf_delimited(reader, &value->data);
+        case BYTES(4):
+        case BYTES(5):
+        case BYTES(6):
+        case BYTES(8):
+                return read_value_message(reader, key, begin, value);
+        case BYTES(9):
+                return read_value_metadata(reader, value);
+        default:
+                return protobuf_value(reader, &other, VALUE_DEPTH);
+        }
+}
+
+/* The fields of an event_value that are always valid. */
+static void value_init(struct event_value *value) {
+        value->tag = (struct protobuf_bytes){ run_graph_tag, 0 };
+        value->written_as = EXTENT_WRITTEN_NONE;
+        value->has_metadata = false;
 }
 
 static bool read_value(struct protobuf_bytes bytes, struct event_value *value) {
         struct protobuf_reader reader = protobuf_reader_of(bytes);
-        struct protobuf_field field;
         const uint8_t *begin = reader.at;
+        uint32_t key;
 
-        for (; protobuf_next(&reader, VALUE_DEPTH, &field); begin = reader.at) {
-                switch (field.key) {
-                case BYTES(1):
-                        value->tag = field.bytes;
-                        break;
-                case FIXED32(2):
-                        value->written_as = EXTENT_WRITTEN_SIMPLE_VALUE;
-                        value->simple_value = (uint32_t)field.value;
-                        break;
-                case BYTES(3):
-                        value->written_as = EXTENT_WRITTEN_OLD_HISTOGRAM;
-                        value->data = field.bytes;
-                        break;
-                case BYTES(4):
-                case BYTES(5):
-                case BYTES(6):
-                case BYTES(8):
-                        if (!read_value_message(&field, begin, &reader, value))
-                                return false;
-                        break;
-                case BYTES(9):
-                        if (!event_schema_accepts(EVENT_MESSAGE_VALUE_METADATA, field.bytes, IN_VALUE_DEPTH))
-                                return false;
-                        read_metadata(field.bytes, value);
-                        break;
-                }
-        }
+        value_init(value);
+        for (; protobuf_key(&reader, &key); begin = reader.at)
+                if (!read_value_field(&reader, key, begin, value))
+                        return false;
         return !reader.malformed;
 }
-
-static const struct event_value no_value = { .tag = { run_graph_tag, 0 } };
 
 /* Looks at all values of one Summary; the first of the Event is kept. */
 static bool read_summary(struct protobuf_bytes bytes, struct event *event) {
@@ -140,14 +166,11 @@ static bool read_summary(struct protobuf_bytes bytes, struct event *event) {
         struct protobuf_field field;
 
         while (protobuf_next(&reader, SUMMARY_DEPTH, &field)) {
-                struct event_value other = no_value;
-                bool is_first = event->value_count == 0;
+                struct event_value other;
 
                 if (field.key != BYTES(1))
                         continue;
-                if (is_first)
-                        event->first = no_value;
-                if (!read_value(field.bytes, is_first ? &event->first : &other))
+                if (!read_value(field.bytes, event->value_count == 0 ? &event->first : &other))
                         return false;
                 event->value_count++;
         }
@@ -169,9 +192,9 @@ static void read_run_metadata(struct protobuf_bytes bytes, struct event *event) 
 
         if (event->value_count == 0) {
                 event->value_count = 1;
-                event->first = no_value;
+                value_init(&event->first);
                 event->first.written_as = EXTENT_WRITTEN_RUN_METADATA;
-                event->first.data.at = bytes.at;
+                event->first.data = (struct protobuf_bytes){ bytes.at, 0 };
         }
         while (protobuf_next(&reader, EVENT_DEPTH + 1, &field)) {
                 if (field.key == BYTES(1))
@@ -262,7 +285,10 @@ int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_
 }
 
 void event_cursor_init(struct event_cursor *cursor, const struct event *event) {
-        *cursor = (struct event_cursor){ .event = event, .summaries = event->summaries };
+        cursor->event = event;
+        cursor->summaries = event->summaries;
+        cursor->summary = (struct protobuf_reader){ NULL, NULL, false };
+        cursor->index = 0;
 }
 
 /* The next Value of the summaries that merge. */
@@ -283,20 +309,15 @@ static bool next_value(struct event_cursor *cursor, struct protobuf_bytes *ret_b
         }
 }
 
-bool event_cursor_next(struct event_cursor *cursor, struct event_value *ret_value) {
+const struct event_value *event_cursor_next(struct event_cursor *cursor) {
         struct protobuf_bytes bytes;
 
         if (cursor->index >= cursor->event->value_count)
-                return false;
-        if (cursor->event->value_count == 1) {
-                *ret_value = cursor->event->first;
-        } else {
-                *ret_value = no_value;
-                if (!next_value(cursor, &bytes) || !read_value(bytes, ret_value))
-                        return false;
-        }
+                return NULL;
         cursor->index++;
-        return true;
+        if (cursor->event->value_count == 1)
+                return &cursor->event->first;
+        return next_value(cursor, &bytes) && read_value(bytes, &cursor->value) ? &cursor->value : NULL;
 }
 
 static bool is_in_parts(const struct event_value *value) {

@@ -20,16 +20,20 @@ struct event_parts {
         unsigned depth;
 };
 
-/* One value of a series. */
+struct event_metadata {
+        struct protobuf_bytes plugin, content, display_name, description;
+        uint32_t data_class; /* as written */
+};
+
+/* One value of a series. What it was written as tells which of the fields below are valid. */
 struct event_value {
         struct protobuf_bytes tag;
         uint8_t written_as; /* enum extent_written_as */
         bool has_metadata;
-        uint32_t data_class;        /* of its own metadata, as written */
-        uint32_t simple_value;      /* bits of the float */
-        struct protobuf_bytes data; /* of a graph, run metadata, or old histogram */
-        struct event_parts parts;   /* of a tensor, image, histogram or audio message */
-        struct protobuf_bytes plugin, content, display_name, description;
+        uint32_t simple_value;          /* bits of the float */
+        struct protobuf_bytes data;     /* of a graph, run metadata, or old histogram */
+        struct event_parts parts;       /* of a tensor, image, histogram or audio message */
+        struct event_metadata metadata; /* if has_metadata */
 };
 
 enum event_what {
@@ -65,10 +69,13 @@ struct event_cursor {
         struct event_parts summaries;
         struct protobuf_reader summary;
         uint32_t index; /* of the next one */
+        struct event_value value;
 };
 
 void event_cursor_init(struct event_cursor *cursor, const struct event *event);
-bool event_cursor_next(struct event_cursor *cursor, struct event_value *ret_value);
+
+/* Valid until the next call; NULL: there are no more. */
+const struct event_value *event_cursor_next(struct event_cursor *cursor);
 
 /* The next occurrence; false if there is none. */
 bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part);

@@ -94,22 +94,28 @@ static inline bool protobuf_value(struct protobuf_reader *reader, struct protobu
         }
 }
 
+/* The next key, for those who switch over it and read the value themselves; false at the end, and where it is malformed. */
+static inline bool protobuf_key(struct protobuf_reader *reader, uint32_t *ret_key) {
+        if (reader->at >= reader->end)
+                return false;
+        if (*reader->at < 0x80)
+                *ret_key = *reader->at++;
+        else if (!protobuf_long_key(reader, ret_key))
+                *ret_key = 0;
+        if (*ret_key >> 3)
+                return true;
+        reader->malformed = true;
+        return false;
+}
+
 /*
  * The next field; false at the end and where something is wrong (reader->malformed). A group is skipped as a whole and given
  * by its key. depth: how many messages and groups this one lies in.
  */
 static inline bool protobuf_next(struct protobuf_reader *reader, unsigned depth, struct protobuf_field *ret_field) {
-        bool right;
-
-        if (reader->at >= reader->end)
+        if (!protobuf_key(reader, &ret_field->key))
                 return false;
-        if (*reader->at < 0x80) {
-                ret_field->key = *reader->at++;
-                right = true;
-        } else {
-                right = protobuf_long_key(reader, &ret_field->key);
-        }
-        if (right && ret_field->key >> 3 && protobuf_value(reader, ret_field, depth))
+        if (protobuf_value(reader, ret_field, depth))
                 return true;
         reader->malformed = true;
         return false;

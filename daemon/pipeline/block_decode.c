@@ -118,12 +118,26 @@ static void cover_event(struct block *block, const struct tfrecord *record, doub
         cover(block, place, end_offset);
 }
 
-static struct extent_builder_string string_of(struct protobuf_bytes bytes) {
-        return (struct extent_builder_string){ bytes.at, bytes.size };
+static struct extent_string string_of(struct protobuf_bytes bytes) {
+        return (struct extent_string){ bytes.at, bytes.size };
 }
 
+static struct extent_builder_metadata metadata_of(const struct event_metadata *metadata) {
+        return (struct extent_builder_metadata){
+                .plugin = string_of(metadata->plugin),
+                .content = string_of(metadata->content),
+                .display_name = string_of(metadata->display_name),
+                .description = string_of(metadata->description),
+                .data_class = metadata->data_class,
+        };
+}
+
+/* metadata: room for what the value has of it. */
 static struct extent_builder_value value_of(const struct tfrecord *record, const struct event *event, uint32_t index,
-                                            const struct event_value *value, const struct payload *payload) {
+                                            const struct event_value *value, const struct payload *payload,
+                                            struct extent_builder_metadata *metadata) {
+        if (value->has_metadata)
+                *metadata = metadata_of(&value->metadata);
         return (struct extent_builder_value){
                 .step = event->step,
                 .wall_time = event->wall_time,
@@ -137,13 +151,8 @@ static struct extent_builder_value value_of(const struct tfrecord *record, const
                 .source_size = record->size_bytes,
                 .value_index = index,
                 .written_as = value->written_as,
-                .has_metadata = value->has_metadata,
-                .data_class = value->data_class,
                 .tag = string_of(value->tag),
-                .plugin = string_of(value->plugin),
-                .content = string_of(value->content),
-                .display_name = string_of(value->display_name),
-                .description = string_of(value->description),
+                .metadata = value->has_metadata ? metadata : NULL,
         };
 }
 
@@ -160,13 +169,14 @@ static void note_step(struct block_output *output, int64_t step) {
 
 static int append_value(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t index,
                         const struct event_value *value) {
+        struct extent_builder_metadata metadata;
         struct extent_builder_value appended;
         struct payload payload;
         uint8_t *memory;
         int r;
 
         payload_plan(value, &payload);
-        appended = value_of(record, event, index, value, &payload);
+        appended = value_of(record, event, index, value, &payload, &metadata);
         if (!extent_builder_can_hold(&block->builder, &appended)) {
                 skip(block, record->offset, record->size_bytes, BLOCK_DAMAGE_TOO_LARGE);
                 return 0;
@@ -185,11 +195,11 @@ static int append_value(struct block *block, const struct tfrecord *record, cons
 /* The values from the block's place on. *ret_next: the first one that did not fit, 0 if all did. */
 static int append_values(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t *ret_next) {
         uint32_t end = record->offset == block->input->end.offset ? block->input->end.index : 0;
+        const struct event_value *value;
         struct event_cursor cursor;
-        struct event_value value;
 
         event_cursor_init(&cursor, event);
-        for (uint32_t index = 0; event_cursor_next(&cursor, &value); index++) {
+        for (uint32_t index = 0; (value = event_cursor_next(&cursor)); index++) {
                 int r;
 
                 *ret_next = index;
@@ -197,7 +207,7 @@ static int append_values(struct block *block, const struct tfrecord *record, con
                         continue;
                 if (end && index >= end)
                         return 0;
-                r = append_value(block, record, event, index, &value);
+                r = append_value(block, record, event, index, value);
                 if (r)
                         return r;
         }
@@ -307,38 +317,43 @@ int block_decode(const struct block_input *input, void *memory, uint64_t room_by
         return r;
 }
 
-/* The value that the position names. The event must outlive it. */
-static int find_value(const struct block_input *input, struct block *block, struct tfrecord *record, struct event *event,
-                      struct event_value *ret_value) {
-        struct event_cursor cursor;
+/* The value that the position names; NULL if it is not there. What it points to is in the event and in the cursor. */
+static const struct event_value *find_value(struct block *block, struct tfrecord *record, struct event *event,
+                                            struct event_cursor *cursor) {
+        const struct event_value *value;
 
         block->frames.boundary = UINT64_MAX;
         block->frames.record_max_bytes = UINT64_MAX;
         block->frames.search_offset = 0;
         if (tfrecord_next(&block->frames, record) || event_decode(record->payload, record->payload_bytes, event))
-                return STAGE_CORRUPT;
-        event_cursor_init(&cursor, event);
-        while (event_cursor_next(&cursor, ret_value))
-                if (cursor.index == input->begin.index + 1)
-                        return 0;
-        return STAGE_CORRUPT;
+                return NULL;
+        event_cursor_init(cursor, event);
+        while ((value = event_cursor_next(cursor)))
+                if (cursor->index == block->place.index + 1)
+                        return value;
+        return NULL;
 }
 
 /* Room that is enough for an extent of this value alone. */
 static uint64_t room_for(const struct extent_identity *identity, const struct extent_builder_value *value) {
-        uint64_t strings = (uint64_t)identity->run_name_size + identity->path_size + value->tag.size + value->plugin.size +
-                           value->content.size + value->display_name.size + value->description.size;
+        const struct extent_builder_metadata *metadata = value->metadata;
+        uint64_t strings = (uint64_t)identity->run_name_size + identity->path_size + value->tag.size;
 
+        if (metadata)
+                strings += metadata->plugin.size + metadata->content.size + metadata->display_name.size +
+                           metadata->description.size;
         return sizeof(struct extent_header) + sizeof(struct extent_record) + sizeof(struct extent_series) +
                align_up(strings, EXTENT_ALIGNMENT) + align_up(value->payload_bytes, EXTENT_ALIGNMENT);
 }
 
 int block_decode_value(const struct block_input *input, void **ret_memory, uint64_t *ret_size_bytes) {
         CLEANUP(freep) void *memory = NULL;
+        struct extent_builder_metadata metadata;
         struct extent_builder_value appended;
+        const struct event_value *value;
+        struct event_cursor cursor;
         struct block_output output;
         struct tfrecord record;
-        struct event_value value;
         struct payload payload;
         struct event event;
         struct block block;
@@ -346,10 +361,11 @@ int block_decode_value(const struct block_input *input, void **ret_memory, uint6
         uint64_t room;
 
         block_init(&block, input, &output);
-        if (find_value(input, &block, &record, &event, &value))
+        value = find_value(&block, &record, &event, &cursor);
+        if (!value)
                 return STAGE_CORRUPT;
-        payload_plan(&value, &payload);
-        appended = value_of(&record, &event, input->begin.index, &value, &payload);
+        payload_plan(value, &payload);
+        appended = value_of(&record, &event, input->begin.index, value, &payload, &metadata);
         room = room_for(&block.identity, &appended);
         if (room > UINT32_MAX)
                 return -EFBIG; /* offsets of names are of 32 bits */

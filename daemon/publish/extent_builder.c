@@ -46,6 +46,7 @@ int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t r
         builder->memory = memory;
         builder->identity = identity;
         builder->segment_bytes = segment_bytes;
+        builder->tag_bytes_max = segment_bytes / 2 - min_u64(names, segment_bytes / 2);
         builder->room = align_down(min_u64(room_bytes, segment_bytes));
         builder->record_count = 0;
         builder->series_count = 0;
@@ -66,37 +67,33 @@ int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t r
 
 /* --- Strings of a series --- */
 
-static uint64_t texts_bytes(const struct extent_builder_value *value) {
-        return value->content.size + value->description.size;
+static uint64_t texts_bytes(const struct extent_builder_metadata *metadata) {
+        return metadata->content.size + metadata->description.size;
 }
 
-static uint64_t labels_bytes(const struct extent_builder_value *value) {
-        return value->plugin.size + value->display_name.size;
+static uint64_t labels_bytes(const struct extent_builder_metadata *metadata) {
+        return metadata->plugin.size + metadata->display_name.size;
 }
 
 /* Too long metadata is left out: the texts past a quarter of a segment, and plugin and display name past half of that. */
 static bool keeps_texts(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return value->tag.size + labels_bytes(value) + texts_bytes(value) <= builder->segment_bytes / 4;
+        return value->tag.size + labels_bytes(value->metadata) + texts_bytes(value->metadata) <= builder->segment_bytes / 4;
 }
 
 static bool keeps_labels(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return labels_bytes(value) <= builder->segment_bytes / 8;
+        return labels_bytes(value->metadata) <= builder->segment_bytes / 8;
 }
 
 static uint64_t metadata_bytes(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return (keeps_labels(builder, value) ? labels_bytes(value) : 0) + (keeps_texts(builder, value) ? texts_bytes(value) : 0);
-}
-
-static uint64_t names_bytes(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return value->tag.size + builder->identity->run_name_size + builder->identity->path_size;
-}
-
-bool extent_builder_can_hold(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return names_bytes(builder, value) <= builder->segment_bytes / 2;
+        if (!value->metadata)
+                return 0;
+        return (keeps_labels(builder, value) ? labels_bytes(value->metadata) : 0) +
+               (keeps_texts(builder, value) ? texts_bytes(value->metadata) : 0);
 }
 
 bool extent_builder_can_inline(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        uint64_t strings = names_bytes(builder, value) + metadata_bytes(builder, value);
+        uint64_t names = value->tag.size + builder->identity->run_name_size + builder->identity->path_size;
+        uint64_t strings = names + metadata_bytes(builder, value);
         uint64_t others = sizeof(struct extent_header) + 2 * ROW_BYTES + align_up(strings, EXTENT_ALIGNMENT);
 
         return value->payload_bytes <= builder->segment_bytes &&
@@ -104,43 +101,58 @@ bool extent_builder_can_inline(const struct extent_builder *builder, const struc
 }
 
 static enum extent_class class_of(const struct extent_builder_value *value) {
-        struct extent_string plugin = { value->plugin.bytes, value->plugin.size };
-
-        return metadata_class(value->data_class, plugin, value->written_as);
+        if (!value->metadata)
+                return metadata_class(EXTENT_CLASS_UNKNOWN, (struct extent_string){ NULL, 0 }, value->written_as);
+        return metadata_class(value->metadata->data_class, value->metadata->plugin, value->written_as);
 }
 
 /* The first value that says a class describes the series; until one does, the first with metadata. */
 static bool describes(const struct extent_series *series, const struct extent_builder_value *value) {
         if (series->reserved[0] & CLASS_IS_SAID)
                 return false;
-        return (value->has_metadata && !(series->flags & EXTENT_SERIES_METADATA)) || class_of(value);
+        return (value->metadata && !(series->flags & EXTENT_SERIES_METADATA)) || class_of(value);
 }
 
-static void push_string(struct extent_builder *builder, struct extent_builder_string string, bool keep, uint32_t *ret_distance,
+static void push_string(struct extent_builder *builder, struct extent_string string, bool keep, uint32_t *ret_distance,
                         uint32_t *ret_size) {
         *ret_size = keep ? (uint32_t)string.size : 0;
         *ret_distance = push(builder, string.bytes, *ret_size);
 }
 
-static void describe(struct extent_builder *builder, struct extent_series *series, const struct extent_builder_value *value) {
+static void push_metadata(struct extent_builder *builder, struct extent_series *series, const struct extent_builder_value *value) {
+        const struct extent_builder_metadata *metadata = value->metadata;
         bool texts = keeps_texts(builder, value);
         bool labels = keeps_labels(builder, value);
 
-        push_string(builder, value->plugin, labels, &series->plugin_offset, &series->plugin_size);
-        push_string(builder, value->display_name, labels, &series->display_name_offset, &series->display_name_size);
-        push_string(builder, value->description, texts, &series->description_offset, &series->description_size);
-        push_string(builder, value->content, texts, &series->content_offset, &series->content_size);
-        series->data_class = value->data_class <= EXTENT_CLASS_BLOBS ? (uint8_t)value->data_class : EXTENT_CLASS_UNKNOWN;
+        push_string(builder, metadata->plugin, labels, &series->plugin_offset, &series->plugin_size);
+        push_string(builder, metadata->display_name, labels, &series->display_name_offset, &series->display_name_size);
+        push_string(builder, metadata->description, texts, &series->description_offset, &series->description_size);
+        push_string(builder, metadata->content, texts, &series->content_offset, &series->content_size);
+        series->data_class = metadata->data_class <= EXTENT_CLASS_BLOBS ? (uint8_t)metadata->data_class : EXTENT_CLASS_UNKNOWN;
+        series->flags = EXTENT_SERIES_METADATA | (texts && labels ? 0 : EXTENT_SERIES_LEFT_OUT);
+}
+
+static void push_no_metadata(struct extent_builder *builder, struct extent_series *series) {
+        uint32_t here = (uint32_t)(builder->room - builder->back);
+
+        series->plugin_offset = series->display_name_offset = series->description_offset = series->content_offset = here;
+        series->plugin_size = series->display_name_size = series->description_size = series->content_size = 0;
+        series->data_class = EXTENT_CLASS_UNKNOWN;
+        series->flags = 0;
+}
+
+static void describe(struct extent_builder *builder, struct extent_series *series, const struct extent_builder_value *value) {
+        if (value->metadata)
+                push_metadata(builder, series, value);
+        else
+                push_no_metadata(builder, series);
         series->written_as = value->written_as;
-        series->flags = value->has_metadata ? EXTENT_SERIES_METADATA : 0;
-        if (!texts || !labels)
-                series->flags |= EXTENT_SERIES_LEFT_OUT;
         series->reserved[0] = class_of(value) ? CLASS_IS_SAID : 0;
 }
 
 /* --- The index of tags --- */
 
-static bool has_tag(struct extent_builder *builder, uint32_t index, struct extent_builder_string tag) {
+static bool has_tag(struct extent_builder *builder, uint32_t index, struct extent_string tag) {
         const struct extent_series *series = series_at(builder, index);
 
         return series->tag_size == tag.size &&
@@ -151,7 +163,7 @@ static uint32_t hash_of(const struct extent_builder *builder, const void *tag, u
         return (uint32_t)XXH3_64bits_withSeed(tag, size, builder->seed);
 }
 
-static uint32_t find_by_hash(struct extent_builder *builder, struct extent_builder_string tag) {
+static uint32_t find_by_hash(struct extent_builder *builder, struct extent_string tag) {
         uint32_t at = hash_of(builder, tag.bytes, tag.size);
         uint32_t found;
 
@@ -164,7 +176,7 @@ static uint32_t find_by_hash(struct extent_builder *builder, struct extent_build
         }
 }
 
-static uint32_t find_series(struct extent_builder *builder, struct extent_builder_string tag) {
+static uint32_t find_series(struct extent_builder *builder, struct extent_string tag) {
         uint32_t expected;
 
         if (builder->last_series == EXTENT_SERIES_NONE)
@@ -192,7 +204,7 @@ static void grow_index(struct extent_builder *builder) {
                 index_series(builder, i);
 }
 
-static uint32_t add_series(struct extent_builder *builder, struct extent_builder_string tag) {
+static uint32_t add_series(struct extent_builder *builder, struct extent_string tag) {
         const struct extent_identity *identity = builder->identity;
         uint32_t index = builder->series_count;
         struct extent_series *series = series_at(builder, index);

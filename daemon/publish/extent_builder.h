@@ -14,6 +14,7 @@
 
 #include "common/base.h"
 #include "common/extent_format.h"
+#include "common/extent_view.h"
 
 /* An extent in a segment holds fewer: each of these has a record, a row of the table and a tag of its own. */
 #define EXTENT_BUILDER_SERIES_MAX 8192
@@ -26,9 +27,9 @@ struct extent_identity {
         uint32_t run_name_size, path_size;
 };
 
-struct extent_builder_string {
-        const uint8_t *bytes;
-        uint64_t size;
+struct extent_builder_metadata {
+        struct extent_string plugin, content, display_name, description;
+        uint32_t data_class; /* as written */
 };
 
 /* A value of a series, or an event mark (kind EXTENT_KIND_MARK: no series). */
@@ -44,15 +45,15 @@ struct extent_builder_value {
         uint32_t value_index;
         /* Of its series. */
         uint8_t written_as;
-        bool has_metadata;
-        uint32_t data_class;
-        struct extent_builder_string tag, plugin, content, display_name, description;
+        struct extent_string tag;
+        const struct extent_builder_metadata *metadata; /* NULL: none */
 };
 
 struct extent_builder {
         uint8_t *memory;
         const struct extent_identity *identity;
         uint64_t segment_bytes;
+        uint64_t tag_bytes_max;
         /* Offsets in memory. */
         uint64_t room;             /* multiple of 64 */
         uint64_t records_end;      /* behind the last record */
@@ -78,7 +79,9 @@ int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t r
  * True if the names of a value leave it a place in an extent (tag, run and file name within half a segment). If not, no ring of
  * this segment size can hold it.
  */
-bool extent_builder_can_hold(const struct extent_builder *builder, const struct extent_builder_value *value);
+static inline bool extent_builder_can_hold(const struct extent_builder *builder, const struct extent_builder_value *value) {
+        return value->tag.size <= builder->tag_bytes_max;
+}
 
 /* True if a payload of that value may lie beside its names and metadata in one segment: if not it must be external. */
 bool extent_builder_can_inline(const struct extent_builder *builder, const struct extent_builder_value *value);
