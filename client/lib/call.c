@@ -172,7 +172,9 @@ int hr_call_start(struct hr_connection *connection, const char *method, const ch
         json_t *object = NULL;
         int r;
 
-        if (params && !json_is_object(object = json_loads(params, JSON_REJECT_DUPLICATES, &error))) {
+        if (params)
+                object = json_loads(params, JSON_REJECT_DUPLICATES, &error);
+        if (params && !json_is_object(object)) {
                 json_decref(object);
                 return link_fail(connection, -EINVAL, "%s: parameters: not a JSON object", method);
         }
