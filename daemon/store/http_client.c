@@ -113,8 +113,14 @@ static void on_socket_event(uv_poll_t *poll, int status, int events) {
                 socket->events = 0;
                 return;
         }
-        if (status < 0)
-                flags = CURL_CSELECT_ERR; /* libuv 1.44 says EBADF for POLLERR alone */
+        if (status < 0) {
+                /*
+                 * libuv 1.44 says EBADF for POLLERR, and has stopped watching. CURL_CSELECT_ERR would drop what still lies in the
+                 * socket and hide why it failed; a read tells both.
+                 */
+                socket->events = 0;
+                flags = CURL_CSELECT_IN | CURL_CSELECT_OUT;
+        }
         if (events & UV_READABLE)
                 flags |= CURL_CSELECT_IN;
         if (events & UV_WRITABLE)
@@ -150,20 +156,36 @@ static int make_socket(struct http_client *client, curl_socket_t fd, struct watc
         return 0;
 }
 
+/* Nothing is watched any more; the descriptor may be closed already. */
+static void drop_socket(struct http_client *client, struct watched_socket *socket) {
+        client->sockets[socket->fd] = NULL;
+        uv_close((uv_handle_t *)&socket->poll, on_socket_closed);
+}
+
+/* True if the connection has brought an answer, so that on_curl_close() will be told of its end. */
+static bool is_established(CURL *easy) {
+        struct http_request *request = NULL;
+
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &request);
+        return request && request->answer.first_byte_ns > 0;
+}
+
 /*
  * libcurl lets go of a socket at the end of each request and takes it again at the next one. It stays watched in between, which saves
- * two system calls for each request.
+ * two system calls for each request. Not one that is still connecting: libcurl 7.88 closes such a socket without on_curl_close(),
+ * before it says CURL_POLL_REMOVE.
  */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *unused) {
         struct http_client *client = userdata;
         struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
         int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
 
-        (void)easy;
         (void)unused;
         if (what == CURL_POLL_REMOVE) {
-                if (socket)
+                if (socket && is_established(easy))
                         socket->resting = true;
+                else if (socket)
+                        drop_socket(client, socket);
                 return 0;
         }
         if (!socket && make_socket(client, fd, &socket) < 0)
@@ -182,10 +204,8 @@ static int on_curl_close(void *userdata, curl_socket_t fd) {
         struct http_client *client = userdata;
         struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
 
-        if (socket) {
-                client->sockets[fd] = NULL;
-                uv_close((uv_handle_t *)&socket->poll, on_socket_closed);
-        }
+        if (socket)
+                drop_socket(client, socket);
         return close(fd);
 }
 

@@ -192,7 +192,8 @@ class Server:
         try:
             while await self.request(reader, writer):
                 pass
-        except (Hangup, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (Hangup, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError,
+                asyncio.CancelledError):
             pass
         finally:
             writer.close()
