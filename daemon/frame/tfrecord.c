@@ -107,10 +107,13 @@ static int no_header(struct tfrecord_reader *reader, struct tfrecord *ret_record
         return more(reader, TFRECORD_HEADER_BYTES);
 }
 
-/* A right header, but the bytes end before the record does. */
+/*
+ * A right header, but the bytes end before the record does. If they end at a boundary, the record was whole and wrong when the
+ * boundary was found, and the next right header was searched inside of it.
+ */
 static int truncated(struct tfrecord_reader *reader, uint64_t payload_bytes, struct tfrecord *ret_record) {
         if (is_closed(reader))
-                return skip(reader, reader->boundary, TFRECORD_DATA_CRC, ret_record);
+                return search(reader, reader->offset - reader->bytes_offset + TFRECORD_HEADER_BYTES, TFRECORD_DATA_CRC, ret_record);
         if (payload_bytes > UINT64_MAX - TFRECORD_OVERHEAD_BYTES)
                 return more(reader, UINT64_MAX);
         return more(reader, payload_bytes + TFRECORD_OVERHEAD_BYTES);
@@ -158,13 +161,7 @@ static int damaged_payload(struct tfrecord_reader *reader, uint64_t at, uint64_t
                 return skip(reader, next_offset, TFRECORD_DATA_CRC, ret_record);
         if (r == STAGE_MORE)
                 return more(reader, next - at + ZERO_RUN_BYTES);
-        r = search(reader, at + TFRECORD_HEADER_BYTES, TFRECORD_DATA_CRC, ret_record);
-        /* Too few bytes behind it for a header: it may be a right one that is being written. */
-        if (r == STAGE_MORE && reader->last && reader->size_bytes - next < TFRECORD_HEADER_BYTES) {
-                reader->unresolved = false;
-                return skip(reader, next_offset, TFRECORD_DATA_CRC, ret_record);
-        }
-        return r;
+        return search(reader, at + TFRECORD_HEADER_BYTES, TFRECORD_DATA_CRC, ret_record);
 }
 
 int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {

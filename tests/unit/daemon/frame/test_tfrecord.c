@@ -161,10 +161,12 @@ START_TEST(header_being_written_behind_wrong_data) {
         put_record(file, 'b', 24);
         file->size = 40 + 11;
         reader = reader_of(file);
-        check_damage(&reader, 0, 40, TFRECORD_DATA_CRC);
-        check_more(&reader, 40);
+        check_more(&reader, 0);
+        ck_assert(reader.unresolved);
+        ck_assert_int_eq(reader.unresolved_damage, TFRECORD_DATA_CRC);
         file->size = 80;
         reader.size_bytes = file->size;
+        check_damage(&reader, 0, 40, TFRECORD_DATA_CRC);
         check_right(&reader, 40, 'b', 24);
 }
 END_TEST
@@ -323,7 +325,15 @@ START_TEST(boundary_ends_damage) {
                 reader.last = false;
                 check_damage(&reader, 0, end, TFRECORD_DATA_CRC);
         }
-        memset(file->bytes, 'x', 12);
+        /* A right record inside of the wrong one, and a boundary before the end of that. */
+        file->size = 20;
+        put_record(file, 'i', 2);
+        reader = reader_of(file);
+        reader.size_bytes = reader.boundary = 38;
+        reader.last = false;
+        check_damage(&reader, 0, 20, TFRECORD_DATA_CRC);
+        check_right(&reader, 20, 'i', 2);
+        memset(file->bytes, 'x', 60);
         for (uint64_t end = 1; end <= 40; end++) {
                 reader = reader_of(file);
                 reader.size_bytes = end;

@@ -400,16 +400,7 @@ static unsigned damage_of(const json_t *line) {
         return strcmp(text(line, "state"), "length_crc") == 0 ? BLOCK_DAMAGE_LENGTH_CRC : 0;
 }
 
-/* The last bytes of a file that are too few for a header count as not yet written here, as damage in the goldens. */
-static bool is_size(const struct block_damage *damage, const json_t *line, uint64_t file_bytes) {
-        uint64_t size = whole(line, "size");
-
-        return damage->size_bytes == size ||
-               (damage->offset + size == file_bytes && damage->size_bytes < size && size - damage->size_bytes < 12);
-}
-
-static void check_damage(const struct blocks *blocks, const char *file, uint64_t file_bytes, struct goldens *goldens,
-                         size_t *ret_marks) {
+static void check_damage(const struct blocks *blocks, const char *file, struct goldens *goldens, size_t *ret_marks) {
         size_t block = 0, place = 0;
 
         *ret_marks = 0;
@@ -431,7 +422,7 @@ static void check_damage(const struct blocks *blocks, const char *file, uint64_t
                               "%s: damage at %llu (%s), expected at %llu (%s)", file, (unsigned long long)damage->offset,
                               block_damage_name(damage->reason), (unsigned long long)whole(line, "offset"),
                               block_damage_name(damage_of(line)));
-                ck_assert_msg(is_size(damage, line, file_bytes), "%s: damage of %llu bytes at %llu", file,
+                ck_assert_msg(damage->size_bytes == whole(line, "size"), "%s: damage of %llu bytes at %llu", file,
                               (unsigned long long)damage->size_bytes, (unsigned long long)damage->offset);
         }
         for (; block < blocks->count; block++, place = 0)
@@ -475,7 +466,7 @@ static void check_file(const char *tree, const char *file, const char *run, stru
         }
         ck_assert_msg(!is_of_file(json_array_get(goldens->wire, goldens->at_wire), file), "%s: a record at %llu is missing", file,
                       (unsigned long long)whole(json_array_get(goldens->wire, goldens->at_wire), "offset"));
-        check_damage(&blocks, file, bytes.size, goldens, &expected_marks);
+        check_damage(&blocks, file, goldens, &expected_marks);
         ck_assert_uint_eq(marks, expected_marks);
         blocks_free(&blocks);
         free(bytes.at);
