@@ -293,6 +293,12 @@ void feed_changed(struct feed *feed, enum watch_change change) {
         feed_set_hungry(feed);
 }
 
+struct block *feed_block_at(const struct feed *feed, struct block_position position) {
+        size_t at = block_index_find(&feed->index, position);
+
+        return at < feed->index.count ? feed->index.blocks[at] : NULL;
+}
+
 uint64_t feed_estimate(const struct feed *feed, uint64_t source_bytes) {
         if (feed->source_bytes_done < CHUNK_MIN_BYTES / 4)
                 return RATIO_FIRST * source_bytes;
@@ -657,6 +663,7 @@ static void feed_publish(struct feed *feed, const struct decoder_event *event) {
         block->crc32c = extent->crc32c;
         block->damaged = output->damage_count > 0;
         block->late = feed->late;
+        block->serial = ++feed->pipeline->serial;
         feed_learn_extent(feed, extent, output);
         residency_add(feed->pipeline, block, event->segment, event->offset_bytes);
         readers_block_published(feed, block);

@@ -50,9 +50,8 @@ static void cursor_set_finished(struct cursor *cursor, bool finished) {
         }
 }
 
-/* The turn goes on over all files that are settled and delivered. */
-static void lane_advance(struct lane *lane) {
-        while (lane->current < lane->count) {
+void lane_advance(struct lane *lane) {
+        while (lane->reader->open && lane->current < lane->count) {
                 struct cursor *cursor = lane->cursors[lane->current];
 
                 if (!cursor->turn) {

@@ -444,12 +444,8 @@ static void reader_open(struct reader *reader) {
                         return;
         }
         reader->open = true;
-        list_for_each (node, &reader->lanes) {
-                struct lane *lane = list_owner(node, struct lane, node);
-
-                if (lane->count > 0)
-                        cursor_rest(lane->cursors[0]); /* gives the first its turn */
-        }
+        list_for_each (node, &reader->lanes)
+                lane_advance(list_owner(node, struct lane, node));
 }
 
 static bool reader_is_complete(const struct reader *reader) {

@@ -111,6 +111,9 @@ void cursor_rest(struct cursor *cursor);
 /* Back to the beginning, after an entry `replaced` if anything had been delivered. */
 void cursor_restart(struct cursor *cursor);
 
+/* Gives the next cursor its turn, when all before it are settled and delivered. */
+void lane_advance(struct lane *lane);
+
 void lane_set_hungry(struct lane *lane);
 void lane_free(struct lane *lane);
 
