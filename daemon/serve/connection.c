@@ -328,9 +328,15 @@ int connection_queue_extent(struct connection *connection, const struct ring_ent
                 .header = { .type = WIRE_EXTENT, .size_bytes = (uint32_t)sizeof(*entry) + entry->size_bytes },
                 .entry = *entry,
         };
-        struct output_part part = { .head = &head, .head_size = sizeof(head), .body = extent, .body_size = entry->size_bytes };
+        struct output_part part = {
+                .head = &head, .head_size = sizeof(head), .body = extent, .body_size = entry->size_bytes, .is_entry = true
+        };
 
         return output_add(&connection->output, &part);
+}
+
+uint64_t connection_extents_waiting(const struct connection *connection) {
+        return connection->output.entries_waiting;
 }
 
 /* The last frame owns the memory: by then all others are written. */

@@ -51,6 +51,9 @@ void connection_notify(struct connection *connection, json_t *take_message);
  */
 int connection_queue_extent(struct connection *connection, const struct ring_entry *entry, const void *extent);
 
+/* How many of those are not yet written whole. */
+uint64_t connection_extents_waiting(const struct connection *connection);
+
 /* Sends an extent of any size that is not in the ring, in frames of at most 1 MiB; takes its memory. */
 void connection_send_extent(struct connection *connection, const struct ring_entry *entry, void *take_extent, uint64_t size_bytes);
 

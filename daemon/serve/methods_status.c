@@ -68,15 +68,17 @@ static json_t *endpoint_rows(const struct fetch *fetch) {
         return list;
 }
 
-static json_t *session_row(const struct session *session) {
+static json_t *session_row(const struct peer *peer) {
+        const struct session *session = peer->session;
         struct reader_status status;
 
         session_status(session, &status);
-        return json_pack("{s:I, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:b}", "session", (json_int_t)session_number(session),
-                         "transport", session_transport_name(session_transport(session)), "backlog",
-                         catalog_json_number(status.backlog_bytes), "held_segments", (int)status.held_segments, "quota_segments",
-                         (int)status.quota_segments, "entries", catalog_json_number(status.pushed), "acked",
-                         catalog_json_number(status.acked), "records", catalog_json_number(status.records), "ended", status.ended);
+        return json_pack("{s:I, s:I, s:I, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:b}", "session", (json_int_t)session_number(session),
+                         "uid", (json_int_t)peer->uid, "pid", (json_int_t)peer->pid, "transport",
+                         session_transport_name(session_transport(session)), "backlog", catalog_json_number(status.backlog_bytes),
+                         "held_segments", (int)status.held_segments, "quota_segments", (int)status.quota_segments, "entries",
+                         catalog_json_number(status.pushed), "acked", catalog_json_number(status.acked), "records",
+                         catalog_json_number(status.records), "ended", status.ended);
 }
 
 static json_t *session_rows(struct server *server) {
@@ -86,7 +88,7 @@ static json_t *session_rows(struct server *server) {
                 const struct peer *peer = list_owner(node, struct peer, link);
 
                 if (peer->session)
-                        json_array_append_new(list, session_row(peer->session));
+                        json_array_append_new(list, session_row(peer));
         }
         return list;
 }

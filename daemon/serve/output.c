@@ -22,7 +22,7 @@ struct output_frame {
         void *owned;
         uint64_t answer_bytes, payload_bytes;
         size_t written; /* of head and body */
-        bool is_wake;
+        bool is_wake, is_entry;
         uint8_t head_size;
         uint8_t fd_count;
         int fds[WIRE_FDS_MAX];
@@ -52,6 +52,7 @@ static void remove_first(struct output *output) {
                 output->last = &output->first;
         output->answer_bytes -= frame->answer_bytes;
         output->payload_bytes -= frame->payload_bytes;
+        output->entries_waiting -= frame->is_entry;
         if (frame->is_wake)
                 output->wake_waits = false;
         frame_free(frame);
@@ -80,11 +81,13 @@ int output_add(struct output *output, const struct output_part *part) {
         frame->answer_bytes = part->answer_bytes;
         frame->payload_bytes = part->payload_bytes;
         frame->is_wake = part->is_wake;
+        frame->is_entry = part->is_entry;
         frame->fd_count = (uint8_t)part->fd_count;
         for (unsigned i = 0; i < part->fd_count; i++)
                 frame->fds[i] = part->take_fds[i];
         output->answer_bytes += frame->answer_bytes;
         output->payload_bytes += frame->payload_bytes;
+        output->entries_waiting += frame->is_entry;
         output->wake_waits |= frame->is_wake;
         *output->last = frame;
         output->last = &frame->next;

@@ -17,9 +17,10 @@ struct output_frame;
 
 struct output {
         struct output_frame *first, **last;
-        uint64_t answer_bytes;  /* of owned bodies, until their frame is written whole */
-        uint64_t payload_bytes; /* likewise, of those that count as payloads */
-        bool wake_waits;        /* a wake frame is in the queue */
+        uint64_t answer_bytes;    /* of owned bodies, until their frame is written whole */
+        uint64_t payload_bytes;   /* likewise, of those that count as payloads */
+        uint64_t entries_waiting; /* frames of entries, until they are written whole */
+        bool wake_waits;          /* a wake frame is in the queue */
 };
 
 /* What one frame is made of. */
@@ -30,7 +31,7 @@ struct output_part {
         size_t body_size;
         void *take_memory;                    /* freed when the frame is written or dropped; NULL: the body is borrowed */
         uint64_t answer_bytes, payload_bytes; /* how it is counted while it waits */
-        bool is_wake;
+        bool is_wake, is_entry;
         int *take_fds; /* closed likewise; the array itself is the caller's */
         unsigned fd_count;
 };

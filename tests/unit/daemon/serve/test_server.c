@@ -829,6 +829,29 @@ START_TEST(extents_go_over_the_socket) {
 }
 END_TEST
 
+/* What waits to be written is still in the ring: who has not got it cannot have done with it. */
+START_TEST(what_was_not_sent_cannot_be_acknowledged) {
+        static uint8_t extent[300000];
+        struct ring_entry entry = { .size_bytes = sizeof(extent) };
+        struct client client;
+
+        start();
+        greet(&client);
+        json_decref(call_for_result(&client, "subscribe", "{\"transport\":\"inline\"}"));
+        for (unsigned i = 0; i < 64; i++)
+                fake_push(&entry, extent);
+        fake_flush(); /* more than the socket takes */
+        send_text(&client, "{\"jsonrpc\":\"2.0\",\"method\":\"ack\",\"params\":{\"position\":64}}");
+        ck_assert_uint_eq(fake.reader->acked, 0);
+        for (unsigned i = 0; i < 64; i++)
+                ck_assert(receive(&client));
+        ck_assert_int_eq(error_code(receive_json(&client)), WIRE_E_INVALID);
+        ck_assert(!receive(&client));
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 START_TEST(a_client_may_die_at_any_time) {
         static uint8_t extent[300000];
         struct ring_entry entry = { .size_bytes = sizeof(extent) };
@@ -1123,7 +1146,8 @@ RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused, wron
             a_page_goes_on_where_its_run_has_gone, globs_choose_runs, names_that_are_no_text_are_told_exactly,
             files_say_what_is_wrong, a_session_maps_its_queue, a_flush_finds_acknowledgements, a_kick_sees_acknowledgements,
             more_acknowledged_than_sent_ends_the_session, acknowledged_backwards_ends_the_session,
-            one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket, a_client_may_die_at_any_time,
-            a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
-            calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
-            payloads_that_are_gone_are_errors, connections_are_limited, a_private_daemon_ends_with_its_client)
+            one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket, what_was_not_sent_cannot_be_acknowledged,
+            a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded,
+            a_source_that_fails_is_an_error, calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
+            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, connections_are_limited,
+            a_private_daemon_ends_with_its_client)
