@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hundreds of Events, most of them damaged, against what TensorBoard's own protobuf classes read in them (tests/data/events): the same
+ * are accepted, and the same values come out.
+ */
+#include "daemon/decode/event.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "common/extent_view.h"
+#include "daemon/decode/payload.h"
+#include "tests/unit/runner.h"
+
+#define VERDICTS "tests/data/events/verdicts.jsonl"
+#define HEX_MOST 8192
+
+static const char *const written_names[] = {
+        [EXTENT_WRITTEN_NONE] = "none",
+        [EXTENT_WRITTEN_SIMPLE_VALUE] = "simple_value",
+        [EXTENT_WRITTEN_TENSOR] = "tensor",
+        [EXTENT_WRITTEN_IMAGE] = "image",
+        [EXTENT_WRITTEN_HISTOGRAM] = "histo",
+        [EXTENT_WRITTEN_AUDIO] = "audio",
+        [EXTENT_WRITTEN_OLD_HISTOGRAM] = "obsolete_old_style_histogram",
+};
+
+static const char *text(const json_t *line, const char *member) {
+        const char *value = json_string_value(json_object_get(line, member));
+
+        return value ? value : "";
+}
+
+static void hex_of(const void *bytes, size_t size, char *ret_hex) {
+        ck_assert_uint_lt(2 * size, HEX_MOST);
+        for (size_t i = 0; i < size; i++)
+                sprintf(ret_hex + 2 * i, "%02x", ((const uint8_t *)bytes)[i]);
+        ret_hex[2 * size] = '\0';
+}
+
+static size_t bytes_of(const char *hex, uint8_t *ret_bytes) {
+        size_t size = strlen(hex) / 2;
+        unsigned byte;
+
+        for (size_t i = 0; i < size; i++) {
+                ck_assert_int_eq(sscanf(hex + 2 * i, "%2x", &byte), 1);
+                ret_bytes[i] = (uint8_t)byte;
+        }
+        return size;
+}
+
+static void check_hex(const void *bytes, size_t size, const char *expected, const char *what) {
+        char hex[HEX_MOST];
+
+        hex_of(bytes, size, hex);
+        ck_assert_msg(strcmp(hex, expected) == 0, "%s: %s, expected %s", what, hex, expected);
+}
+
+static void check_elements(const struct extent_payload_view *view, const char *expected, const char *what) {
+        CLEANUP(freep) uint8_t *canonical = malloc(view->elements_size + 8ull * view->element_count + 1);
+        uint8_t digest[SHA256_DIGEST_LENGTH];
+        size_t size = 0;
+
+        if (view->element_bytes) {
+                memcpy(canonical, view->elements, view->elements_size);
+                size = view->elements_size;
+        }
+        for (uint32_t i = 0; view->end_offset && i < view->element_count; i++) {
+                struct extent_string string = extent_payload_string(view, i);
+
+                memcpy(canonical + size, &string.size, 8);
+                memcpy(canonical + size + 8, string.bytes, string.size);
+                size += 8 + string.size;
+        }
+        SHA256(canonical, size, digest);
+        check_hex(digest, sizeof(digest), expected, what);
+}
+
+static void check_tensor(const struct event_value *value, const json_t *expected, const char *what) {
+        CLEANUP(freep) uint8_t *memory = NULL;
+        const json_t *shape = json_object_get(expected, "shape");
+        json_int_t dtype = json_integer_value(json_object_get(expected, "dtype"));
+        struct extent_payload_view view;
+        struct extent_record record;
+        struct payload payload;
+
+        payload_plan(value, &payload);
+        ck_assert_msg(payload.dtype == (dtype >= 0 && dtype < 256 ? dtype : 0), "%s: dtype %u", what, payload.dtype);
+        ck_assert_msg(!(payload.flags & EXTENT_RECORD_MALFORMED) == !json_is_true(json_object_get(expected, "malformed")),
+                      "%s: malformed", what);
+        if (payload.flags & EXTENT_RECORD_MALFORMED)
+                return;
+        memory = aligned_alloc(64, align_up(payload.bytes, 64));
+        payload_write(&payload, memory);
+        record = (struct extent_record){ .kind = payload.kind, .payload_size = payload.bytes };
+        ck_assert_int_eq(extent_view_payload(&(struct extent_view){ .bytes = memory, .size_bytes = payload.bytes }, &record, &view),
+                         0);
+        ck_assert_uint_eq(view.rank, json_array_size(shape));
+        for (unsigned i = 0; i < view.rank; i++)
+                ck_assert_int_eq(view.dimension[i], json_integer_value(json_array_get(shape, i)));
+        check_elements(&view, text(expected, "sha256"), what);
+}
+
+static void check_metadata(const struct event_value *value, const json_t *expected, const char *what) {
+        const struct event_metadata *metadata = &value->metadata;
+
+        ck_assert_msg(value->has_metadata == json_is_array(expected), "%s: metadata", what);
+        if (!value->has_metadata)
+                return;
+        check_hex(metadata->plugin.at, metadata->plugin.size, json_string_value(json_array_get(expected, 0)), what);
+        check_hex(metadata->content.at, metadata->content.size, json_string_value(json_array_get(expected, 1)), what);
+        check_hex(metadata->display_name.at, metadata->display_name.size, json_string_value(json_array_get(expected, 2)), what);
+        check_hex(metadata->description.at, metadata->description.size, json_string_value(json_array_get(expected, 3)), what);
+        ck_assert_uint_eq(metadata->data_class, (uint32_t)json_integer_value(json_array_get(expected, 4)));
+}
+
+static uint32_t quiet(uint32_t bits) {
+        return (bits & 0x7f800000u) == 0x7f800000u && bits & 0x7fffffu ? bits | 0x400000u : bits;
+}
+
+static void check_value(const struct event_value *value, const json_t *expected, const char *what) {
+        check_hex(value->tag.at, value->tag.size, text(expected, "tag"), what);
+        ck_assert_msg(strcmp(written_names[value->written_as], text(expected, "written")) == 0, "%s: written as %s", what,
+                      written_names[value->written_as]);
+        check_metadata(value, json_object_get(expected, "metadata"), what);
+        if (value->written_as == EXTENT_WRITTEN_SIMPLE_VALUE)
+                ck_assert_uint_eq(quiet(value->simple_value), json_integer_value(json_object_get(expected, "bits")));
+        if (value->written_as == EXTENT_WRITTEN_TENSOR)
+                check_tensor(value, json_object_get(expected, "tensor"), what);
+}
+
+static void check_values(const struct event *event, const json_t *line, const char *what) {
+        const json_t *values = json_object_get(line, "values");
+        const struct event_value *value;
+        struct event_cursor cursor;
+        size_t count = 0;
+
+        event_cursor_init(&cursor, event);
+        while ((value = event_cursor_next(&cursor))) {
+                ck_assert_msg(count < json_array_size(values), "%s: more values than expected", what);
+                check_value(value, json_array_get(values, count++), what);
+        }
+        ck_assert_msg(count == json_array_size(values), "%s: %zu values", what, count);
+}
+
+/* A graph or run metadata: one value, whose data are these bytes. */
+static void check_blob(const struct event *event, uint8_t written_as, const char *tag, const json_t *line, const char *what) {
+        CLEANUP(freep) uint8_t *data = malloc(event_value_blob_size(&event->first) + 1);
+
+        ck_assert_uint_eq(event->value_count, 1);
+        ck_assert_uint_eq(event->first.written_as, written_as);
+        check_hex(event->first.tag.at, event->first.tag.size, tag, what);
+        event_value_blob_copy(&event->first, data);
+        check_hex(data, event_value_blob_size(&event->first), text(line, "data"), what);
+}
+
+static void check_what(const struct event *event, const json_t *line, const char *what) {
+        const char *name = text(line, "what");
+
+        if (strcmp(name, "summary") == 0) {
+                check_values(event, line, what);
+        } else if (strcmp(name, "graph_def") == 0) {
+                check_blob(event, EXTENT_WRITTEN_GRAPH, "5f5f72756e5f67726170685f5f", line, what);
+        } else if (strcmp(name, "tagged_run_metadata") == 0) {
+                check_blob(event, EXTENT_WRITTEN_RUN_METADATA, text(line, "tag"), line, what);
+        } else {
+                ck_assert_uint_eq(event->value_count, 0);
+                ck_assert_msg((event->what == EVENT_FILE_VERSION) == (strcmp(name, "file_version") == 0), "%s: file version", what);
+                ck_assert_msg((event->what == EVENT_SESSION_LOG) == (strcmp(name, "session_log") == 0), "%s: session log", what);
+                ck_assert_int_eq(event->session_status, json_integer_value(json_object_get(line, "status")));
+        }
+}
+
+/* The wall time, NaN for NaN: Python may change which one it is. */
+static void check_wall_time(double wall_time, const char *expected, const char *what) {
+        uint8_t bytes[8];
+        double wanted;
+
+        bytes_of(expected, bytes);
+        memcpy(&wanted, bytes, sizeof(wanted));
+        if (!isnan(wanted) || !isnan(wall_time))
+                check_hex(&wall_time, sizeof(wall_time), expected, what);
+}
+
+static void check_event(const json_t *line, unsigned number) {
+        const char *hex = text(line, "payload");
+        CLEANUP(freep) uint8_t *payload = malloc(strlen(hex) / 2 + 1);
+        size_t size = bytes_of(hex, payload);
+        struct event event;
+        char what[32];
+        int r;
+
+        payload = realloc(payload, size ? size : 1); /* so that a read past its end is seen */
+        snprintf(what, sizeof(what), "line %u", number);
+        r = event_decode(payload, size, &event);
+        ck_assert_msg((r == 0) == json_is_true(json_object_get(line, "accepted")), "%s: %s", what, r ? "refused" : "accepted");
+        if (r)
+                return;
+        ck_assert_int_eq(event.step, json_integer_value(json_object_get(line, "step")));
+        check_wall_time(event.wall_time, text(line, "wall_time"), what);
+        check_what(&event, line, what);
+}
+
+START_TEST(as_tensorboard_reads_it) {
+        FILE *file = fopen(VERDICTS, "re");
+        unsigned number = 0;
+        char *line = NULL;
+        size_t space = 0;
+
+        ck_assert_ptr_nonnull(file);
+        while (getline(&line, &space, file) > 0) {
+                json_t *parsed = json_loads(line, 0, NULL);
+
+                ck_assert_ptr_nonnull(parsed);
+                check_event(parsed, ++number);
+                json_decref(parsed);
+        }
+        ck_assert_uint_gt(number, 1500);
+        free(line);
+        fclose(file);
+}
+END_TEST
+
+START_TEST(legacy_message_written_twice_is_joined) {
+        /* Summary { Value { tag "a", image { height 1 }, image { width 2 } } } */
+        static const uint8_t payload[] = {
+                0x2a, 0x0d, 0x0a, 0x0b, 0x0a, 0x01, 'a', 0x22, 0x02, 0x08, 0x01, 0x22, 0x02, 0x10, 0x02
+        };
+        struct event event;
+        uint8_t blob[4];
+
+        ck_assert_int_eq(event_decode(payload, sizeof(payload), &event), 0);
+        ck_assert_uint_eq(event.value_count, 1);
+        ck_assert_uint_eq(event_value_blob_size(&event.first), 4);
+        event_value_blob_copy(&event.first, blob);
+        ck_assert_mem_eq(blob, "\x08\x01\x10\x02", 4);
+}
+END_TEST
+
+START_TEST(nothing_is_an_event) {
+        struct event event;
+
+        ck_assert_int_eq(event_decode((const uint8_t *)"", 0, &event), 0);
+        ck_assert_int_eq(event.what, EVENT_EMPTY);
+        ck_assert_uint_eq(event.value_count, 0);
+}
+END_TEST
+
+RUNNER_MAIN("decode/event", as_tensorboard_reads_it, legacy_message_written_twice_is_joined, nothing_is_an_event)
