@@ -520,3 +520,70 @@ def test_a_source_that_cannot_be_listed_says_why(start, tmp_path):
         assert failed["params"]["code"] == -32002 and failed["params"]["data"]["code"]
         assert stream.taken == 0
         client.call("status")
+
+
+# ---- Names and payloads -------------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_bytes(start, tmp_path):
+    root = tmp_path / "logs"
+    for name in (b"sp ace", b"quo\"te'", b"new\nline", b"\xff\xfe raw", "Größe".encode()):
+        path = pathlib.Path(os.fsdecode(os.fsencode(root) + b"/" + name + b"/events.out.tfevents.1.h"))
+        write_events(path, ["t"], 3)
+    daemon = start(root)
+    with Client(daemon.socket_path) as client:
+        assert client.call("wait_loaded")["files"] == 5
+        names = {}
+        for run in client.pages("runs", limit=1)[0]:
+            names[bytes.fromhex(run["run_hex"]) if "run_hex" in run else run["run"].encode()] = run
+        assert set(names) == {b"sp ace", b"quo\"te'", b"new\nline", b"\xff\xfe raw", "Größe".encode()}
+        assert names[b"\xff\xfe raw"]["run"] == "\ufffd\ufffd raw"
+        assert [run["run_hex"] for run in client.call("runs", run_hex=b"\xff*".hex())["runs"]] == [b"\xff\xfe raw".hex()]
+        seen = [hrclient.Extent(image).run for _, image in client.subscribe(transport="inline", order="sorted").entries() if image]
+        assert sorted(set(seen)) == sorted(names)
+
+
+@pytest.mark.parametrize("transport", ["map", "inline"])
+def test_external_payloads_are_sent_when_asked_for(start, tmp_path, transport):
+    from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    content = bytes(range(256)) * 12345  # 3 MB, more than a frame holds
+    tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_UINT8, tensor_content=content, tensor_shape=tensor_shape_pb2.TensorShapeProto(
+        dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=len(content))]))
+    event = event_pb2.Event(wall_time=1.0, step=7, summary=summary_pb2.Summary(value=[
+        summary_pb2.Summary.Value(tag="first", simple_value=1), summary_pb2.Summary.Value(tag="big", tensor=tensor)]))
+    path = tmp_path / "logs" / "a" / "events.out.tfevents.1.h"
+    path.parent.mkdir(parents=True)
+    with open(path, "wb") as file:
+        RecordWriter(file).write(event.SerializeToString())
+    daemon = start(tmp_path / "logs")
+    with Client(daemon.socket_path) as client:
+        stream = client.subscribe(transport=transport)
+        extents = [hrclient.Extent(image) for _, image in stream.entries() if image]
+        extent, record = next((x, r) for x in extents for r in x.records if r["flags"] & hrclient.EXTERNAL)
+        assert (record["value_index"], record["source_offset"]) == (1, 0)
+        request = client.send_call("payload", file=f"{extent.file_id:016x}", file_version=f"{extent.file_version:016x}",
+                                   offset=0, index=1)
+        result, fds = client.answer(request)
+        assert result["transport"] == transport
+        if transport == "map":
+            assert refused(os.ftruncate, fds[0], 0) and refused(os.pwrite, fds[0], b"x", 0)
+            image = os.pread(fds[0], result["size_bytes"], 0)
+            os.close(fds[0])
+        else:
+            entry, image = client.extent()
+            assert entry.segment == 0xFFFFFFFF
+        answer = hrclient.Extent(image)
+        assert len(answer.records) == 1 and answer.tags[answer.records[0]["series"]] == b"big"
+        begin, size = int(answer.records[0]["payload_offset"]), int(answer.records[0]["payload_size"])
+        payload = answer.image[begin:begin + size]
+        assert payload[:8] == struct.pack("<BBHI", types_pb2.DT_UINT8, 1, 0, len(content))
+        assert struct.unpack_from("<q", payload, 8) == (len(content),) and payload[64:] == content
+        with pytest.raises(RpcError) as error:
+            client.call("payload", file=f"{extent.file_id:016x}", file_version=f"{extent.file_version ^ 1:016x}", offset=0, index=1)
+        assert error.value.code == -32010
+        with pytest.raises(RpcError) as error:
+            client.call("payload", file=f"{extent.file_id:016x}", file_version=f"{extent.file_version:016x}", offset=5, index=1)
+        assert error.value.code == -32011
+        client.call("sources")
