@@ -112,7 +112,10 @@ enum extent_series_flag {
         EXTENT_SERIES_LEFT_OUT = 2, /* its content and description are too long to be here: ask `series` */
 };
 
-/* What the first value of a series in the range was written as: the class of a series without one depends on it. */
+/*
+ * What a value was written as: the class of a series without one depends on it. A series' metadata and written_as are those of
+ * the first value in the range that says a class (common/metadata.h); if none does, of the first with metadata, else of the first.
+ */
 enum extent_written_as {
         EXTENT_WRITTEN_NONE = 0, /* a value with nothing in it */
         EXTENT_WRITTEN_SIMPLE_VALUE = 1,

@@ -33,8 +33,8 @@ struct block_input {
         uint64_t bytes_offset;
         uint64_t size_bytes;
         struct block_position begin; /* where to go on; bytes_offset <= begin.offset */
-        uint64_t search_offset;      /* 0, or: begin.offset has no right header, and no right header begins before this offset */
-        struct block_position end;   /* offset 0: to the end of the bytes; else stop exactly here (a block fetched again) */
+        uint64_t search_offset;      /* 0, or: no right record is at begin.offset, and no right header behind it before this offset */
+        struct block_position end;   /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
         bool last;                   /* the bytes reach to the end of the file as it is known: what is incomplete is not yet written */
         uint64_t record_max_bytes;   /* longer payloads are skipped as too large */
         uint32_t payload_inline_max_bytes; /* larger payloads are external; 256 KiB and at most half a segment */
@@ -48,6 +48,10 @@ enum block_damage_reason {
         BLOCK_DAMAGE_TOO_LARGE,
 };
 
+/*
+ * Damage whose end is not found up to the end of the file (input->last) is told once, when input->search_offset is 0, but is not
+ * in the extent: the search may go on when the file has grown.
+ */
 struct block_damage {
         uint64_t offset;
         uint64_t size_bytes;
