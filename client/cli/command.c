@@ -62,9 +62,12 @@ void complain_file(const char *path, const char *text) {
 int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection) {
         CLEANUP(freep) char *error = NULL;
         struct hr_options options = HR_OPTIONS;
+        static const char *const quiet[] = { "--set=log.level=error", NULL };
         const char *way_out = NULL;
         int r;
 
+        /* What its warnings would say is said below in our own words. */
+        options.arguments = common->verbose ? NULL : quiet;
         options.client = "headrace";
         options.socket = common->socket;
         options.daemon = common->is_private ? HR_DAEMON_PRIVATE : HR_DAEMON_ANY;
@@ -104,7 +107,10 @@ static const char *way_out_of(const char *reason) {
 
 int command_failed(const struct hr_connection *connection, const char *thing, int r) {
         const char *reason = hr_error(connection);
+        size_t size = strlen(thing);
 
+        if (strncmp(reason, thing, size) == 0 && strncmp(reason + size, ": ", 2) == 0)
+                reason += size + 2;
         complain(thing, reason, r == HR_E_SOURCE ? way_out_of(reason) : NULL);
         return r == HR_E_SOURCE ? EXIT_SOURCE : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
 }

@@ -38,7 +38,7 @@ static void read_error(const json_t *error, int64_t *ret_code, char **message) {
 
         if (!text)
                 text = "no reason given";
-        if (!code || strncmp(text, code, strlen(code)) == 0)
+        if (!code || strstr(text, code))
                 code = "";
         *ret_code = json_integer_value(json_object_get(error, "code"));
         free(*message);

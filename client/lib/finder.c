@@ -61,7 +61,7 @@ static int hello(struct hr_connection *connection, const struct hr_options *opti
 /* Connects and says hello. The error is the finder's. */
 static int greet(struct finder *finder, int take_fd, char *take_name, pid_t helper, int timeout_ms, struct hr_connection **ret_connection) {
         struct hr_connection *connection;
-        int r = link_new(take_fd, &connection);
+        int r = link_new(take_fd, &connection), status;
 
         if (r < 0) {
                 free(take_name);
@@ -75,7 +75,11 @@ static int greet(struct finder *finder, int take_fd, char *take_name, pid_t help
         r = hello(connection, finder->options, timeout_ms);
         if (r) {
                 finder_fail(finder, r, "%s", hr_error(connection));
+                connection->helper = 0;
                 link_free(connection);
+                /* It has said why on standard error. */
+                if (helper && (status = helper_end(helper)) > 0)
+                        finder_fail(finder, r, "the private daemon ended with exit code %d", status);
                 return r;
         }
         *ret_connection = connection;

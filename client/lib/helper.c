@@ -114,10 +114,10 @@ int helper_start(const char *given, const char *url, const char *const *argument
         return r;
 }
 
-void helper_end(pid_t pid) {
+int helper_end(pid_t pid) {
         CLEANUP(close_fdp) int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
         struct pollfd poll_fd = { .fd = pid_fd, .events = POLLIN };
-        int n;
+        int n, status = 0;
 
         /* A kernel without pidfd waits below as long as it takes. */
         if (pid_fd >= 0) {
@@ -127,6 +127,7 @@ void helper_end(pid_t pid) {
                 if (n == 0)
                         kill(pid, SIGKILL);
         }
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        while ((n = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
                 ;
+        return n == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -11,5 +11,8 @@
  */
 int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd, pid_t *ret_pid, char **ret_program);
 
-/* Its socket is closed: waits until it has ended, and ends it by force where that takes too long. */
-void helper_end(pid_t pid);
+/*
+ * Its socket is closed: waits until it has ended, and ends it by force where that takes too long. Returns its exit status; -1: a signal
+ * ended it.
+ */
+int helper_end(pid_t pid);
