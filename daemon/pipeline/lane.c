@@ -50,6 +50,16 @@ static void cursor_set_finished(struct cursor *cursor, bool finished) {
         }
 }
 
+/* Nothing more can come of a settled file, so a place that was asked for and has not come does not exist: from the beginning, then. */
+static void cursor_check_end(struct cursor *cursor) {
+        const struct feed *feed = cursor->feed;
+        bool beyond = !feed_block_at(feed, cursor->position) && block_position_compare(cursor->position, feed->next) > 0;
+
+        /* Version 0: the file was replaced by an empty one. */
+        if (cursor->resumes && feed->file->failure.class == STORE_OK && (beyond || cursor->resume_version == 0))
+                cursor_restart(cursor);
+}
+
 void lane_advance(struct lane *lane) {
         while (lane->reader->open && lane->current < lane->count) {
                 struct cursor *cursor = lane->cursors[lane->current];
@@ -59,7 +69,10 @@ void lane_advance(struct lane *lane) {
                         if (feed_block_at(cursor->feed, cursor->position))
                                 cursor_make_ready(cursor);
                 }
-                if (!cursor->feed->file->settled || feed_block_at(cursor->feed, cursor->position))
+                if (!cursor->feed->file->settled)
+                        return;
+                cursor_check_end(cursor);
+                if (feed_block_at(cursor->feed, cursor->position))
                         return;
                 cursor_set_finished(cursor, true);
                 lane->current++;
@@ -313,11 +326,7 @@ void readers_block_lost(struct feed *feed, struct block *block) {
 
 void readers_feed_settled(struct feed *feed) {
         FOR_EACH_CURSOR (cursor, feed) {
-                bool beyond = !feed_block_at(feed, cursor->position) && block_position_compare(cursor->position, feed->next) > 0;
-
-                /* No record begins where the client says it was; or the file was replaced by an empty one. */
-                if (cursor->resumes && feed->file->failure.class == STORE_OK && (beyond || cursor->resume_version == 0))
-                        cursor_restart(cursor);
+                cursor_check_end(cursor);
                 cursor_rest(cursor);
         }
 }

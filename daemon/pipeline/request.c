@@ -10,6 +10,8 @@
 
 #include "common/base.h"
 
+#define RELOAD_RETRIES 2
+
 struct waiter {
         struct list in_feed; /* feed->waiters */
         struct wait_request *wait;
@@ -193,8 +195,9 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
         for (size_t i = 0; i < reload->source_count; i++) {
                 if (catalog->sources[i] != source || reload->attempt_wanted[i] == 0 || source->attempts < reload->attempt_wanted[i])
                         continue;
-                /* A listing that failed is tried again by itself; the answer waits until it succeeds or counts as failing. */
-                if (source->failure.class != STORE_OK && source->state != CATALOG_SOURCE_FAILING)
+                /* A listing that failed in passing is tried again by itself: the answer waits for a few of these tries. */
+                if (source->failure.class != STORE_OK && source->failure.class != STORE_PERMANENT &&
+                    source->state != CATALOG_SOURCE_FAILING && source->attempts < reload->attempt_wanted[i] + RELOAD_RETRIES)
                         continue;
                 reload->attempt_wanted[i] = 0;
                 reload->left--;
@@ -233,6 +236,12 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                 reload->attempt_wanted[i] = watch_next_attempt(s->watch);
                 reload->left++;
                 watch_now(s->watch);
+        }
+        list_for_each (node, &pipeline->failed) {
+                struct feed *feed = list_owner(node, struct feed, failed);
+
+                if (!source || feed->file->run->source == source)
+                        feed_retry(feed);
         }
         *ret_request = &reload->request;
         pipeline_touch(pipeline);

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What storage does while the daemon runs, and what its clients then see. Files are local, or on a server that fails on command."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+
+import pytest
+
+from tests.integration import hrclient
+from tests.integration.hrclient import Client, Extent, RpcError
+from tests.integration.test_protocol import expected_rows, start, write_events, write_tree  # noqa: F401
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+NAME = "events.out.tfevents.1.host"
+
+pytestmark = pytest.mark.sanitize
+
+
+class FaultServer:
+    def __init__(self, directory):
+        self.process = subprocess.Popen([sys.executable, TOP / "tests/fault/fault_server.py", "--until-stdin-closes", directory],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.url = "http://127.0.0.1:%d/" % int(self.process.stdout.readline())
+
+    def control(self, *orders):
+        urllib.request.urlopen(self.url + "_control", json.dumps(orders).encode()).read()
+
+    def requests(self):
+        return json.load(urllib.request.urlopen(self.url + "_stats"))["requests"]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def serve():
+    servers = []
+
+    def serve_directory(directory):
+        servers.append(FaultServer(directory))
+        return servers[-1]
+
+    yield serve_directory
+    for server in servers:
+        server.close()
+
+
+class Follower:
+    """Applies a stream to a model of what a client shows: points come, and are withdrawn at `replaced` and `gone`."""
+
+    def __init__(self, client, **params):
+        self.client = client
+        self.files = {}
+        self.names = {}
+        self.flags = []
+        self.stream = client.subscribe(follow=True, **params).entries()
+
+    def step(self):
+        entry, image = next(self.stream)
+        self.flags.append(entry.flags)
+        if entry.flags & (hrclient.REPLACED | hrclient.GONE):
+            self.files.pop(self.names[entry.file_id])
+            return
+        rows, _ = hrclient.scalar_rows([(entry, image)])
+        for name, some in rows.items():
+            self.names[entry.file_id] = name
+            self.files.setdefault(name, []).extend(some)
+
+    def until(self, expected, most=2000):
+        for _ in range(most):
+            if self.files == expected:
+                return
+            self.step()
+        raise AssertionError("not what is in storage: %s" % {name: len(rows) for name, rows in self.files.items()})
+
+
+@pytest.mark.parametrize("transport", ["map", "inline"])
+def test_files_grow_appear_vanish_and_are_replaced(start, tmp_path, transport):
+    tree = write_tree(tmp_path / "logs", runs=3, steps=20)
+    daemon = start("--set", "poll=0.05", tree)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client, transport=transport)
+        follower.until(expected_rows(tree))
+        write_events(tree / "run1" / "events.out.tfevents.1714557601.host", ["loss", "acc/top1"], 30, first=20)
+        follower.until(expected_rows(tree))
+        write_events(tree / "new" / "deep" / NAME, ["fresh"], 5)
+        follower.until(expected_rows(tree))
+        # Replaced in place by something longer: nothing of the old one may stay, nor come as if it had been appended.
+        path = next((tree / "run2").iterdir())
+        write_events(tmp_path / "other", ["other"], 400)
+        path.write_bytes((tmp_path / "other").read_bytes())
+        follower.until(expected_rows(tree))
+        assert any(flags & hrclient.REPLACED for flags in follower.flags)
+        # Cut short.
+        os.truncate(path, 1000)
+        follower.until(expected_rows(tree))
+        shutil.rmtree(tree / "run0")
+        follower.until(expected_rows(tree))
+        assert any(flags & hrclient.GONE for flags in follower.flags)
+        write_tree(tree, runs=1, steps=7)
+        follower.until(expected_rows(tree))
+
+
+def test_a_record_that_is_written_in_pieces(start, tmp_path):
+    tree = tmp_path / "logs"
+    write_events(tmp_path / "whole", ["loss"], 8)
+    whole = (tmp_path / "whole").read_bytes()
+    daemon = start("--set", "poll=0.05", tree)
+    path = tree / "run" / NAME
+    path.parent.mkdir(parents=True)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        for size in range(0, len(whole) + 1, 7):
+            path.write_bytes(b"") if size == 0 else path.open("ab").write(whole[path.stat().st_size:size])
+            client.send_call("reload")
+        path.open("ab").write(whole[path.stat().st_size:])
+        follower.until(expected_rows(tree))
+        assert not any(flags & hrclient.REPLACED for flags in follower.flags)
+
+
+def test_one_listing_and_one_read_for_each_file(start, tmp_path, serve):
+    tree = tmp_path / "logs" / "flat"
+    for number in range(60):
+        write_events(tree / ("events.out.tfevents.%d.host" % number), ["loss"], 100)
+    server = serve(tree)
+    daemon = start("--ring", "64M", server.url)
+    with Client(daemon.socket_path) as client:
+        loaded = client.call("wait_loaded")
+        assert loaded["files"] == 60 and not loaded["failed"]
+        rows, _ = hrclient.scalar_rows(client.subscribe(transport="inline").entries())
+        assert {name: len(some) for name, some in rows.items()} == {name: 100 for name in os.listdir(tree)}
+        assert {request["kind"]: 0 for request in server.requests()} == {"list": 0, "read": 0}
+        assert all(request["requests"] == 1 for request in server.requests() if request["kind"] == "read")
+        assert len(server.requests()) == 61
+
+
+FAULTS = [
+    {"fault": "status", "status": 500, "times": 3},
+    {"fault": "status", "status": 503, "retry_after": "0", "times": 5},
+    {"fault": "reset", "after": 700, "times": 4},
+    {"fault": "short", "after": 1500, "times": 4},
+    {"fault": "close", "times": 3},
+    {"fault": "no_range"},
+    {"fault": "wrong_range", "times": 2},
+    {"fault": "no_etag"},
+    {"fault": "no_etag", "weak": True},
+    {"fault": "etag"},
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: "-".join(str(value) for value in fault.values()))
+def test_a_server_that_fails_loses_nothing(start, tmp_path, serve, fault):
+    tree = write_tree(tmp_path / "logs", runs=4, steps=300)
+    server = serve(tree)
+    server.control({"kind": "read", **fault})
+    daemon = start(server.url)
+    with Client(daemon.socket_path) as client:
+        rows, last = hrclient.scalar_rows(client.subscribe(order="sorted").entries())
+        assert last.flags & hrclient.END
+        assert rows == expected_rows(tree)
+
+
+@pytest.mark.parametrize("status, code", [(403, "403"), (404, "404"), (401, "401")])
+def test_a_file_that_is_refused_holds_nothing_up(start, tmp_path, serve, status, code):
+    tree = write_tree(tmp_path / "logs", runs=4, steps=50)
+    server = serve(tree)
+    server.control({"kind": "read", "path": "/run1/*", "fault": "status", "status": status})
+    daemon = start(server.url)
+    with Client(daemon.socket_path) as client:
+        loaded = client.call("wait_loaded")
+        assert [failure["code"] for failure in loaded["failed"]] == [code]
+        rows, _ = hrclient.scalar_rows(client.subscribe(transport="inline", order="sorted").entries())
+        assert rows == {name: some for name, some in expected_rows(tree).items() if not name.startswith("run1/")}
+        state = client.call("runs", run="run1")["runs"][0]["state"]
+        assert state == "unreadable: " + code
+        server.control({"clear": True})
+        client.call("reload")
+        client.call("wait_loaded")
+    with Client(daemon.socket_path) as client:
+        entries = list(client.subscribe(transport="inline", order="sorted").entries())
+        assert hrclient.scalar_rows(entries)[0] == expected_rows(tree)
+        assert any(entry.flags & hrclient.LATE for entry, _ in entries)
+
+
+def test_a_failed_listing_removes_nothing(start, tmp_path, serve):
+    tree = write_tree(tmp_path / "logs", runs=3, steps=20)
+    server = serve(tree)
+    daemon = start("--set", "poll=0.05", server.url)
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        for fault in ({"fault": "status", "status": 403}, {"fault": "garbage"}, {"fault": "garbage", "body": "[]]"}):
+            server.control({"kind": "list", **fault})
+            with pytest.raises(RpcError):
+                client.call("reload")
+            assert len(client.call("runs")["runs"]) == 3
+            server.control({"clear": True})
+            client.call("reload")
+        assert client.call("sources")["sources"][0]["state"] == "ok"
+
+
+def test_a_source_that_was_never_listed_ends_the_stream(start, tmp_path, serve):
+    server = serve(write_tree(tmp_path / "logs", runs=1))
+    server.control({"kind": "list", "fault": "status", "status": 403})
+    daemon = start(server.url)
+    with Client(daemon.socket_path) as client, pytest.raises(RpcError) as error:
+        client.call("wait_loaded")
+    assert error.value.code == -32002
+    with Client(daemon.socket_path) as client:
+        client.subscribe(transport="inline")
+        while not any(note.get("method") == "stream_failed" for note in client.notifications):
+            kind, _, _, body = client.frame()
+            client._note(json.loads(body))
+
+
+def test_zeros_at_the_end_are_not_written_yet(start, tmp_path, serve):
+    tree = tmp_path / "logs"
+    write_events(tree / NAME, ["loss"], 200)
+    server = serve(tree)
+    server.control({"kind": "read", "fault": "zeros", "bytes": 3000, "times": 1})
+    daemon = start("--set", "poll=0.05", server.url)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        follower.step()
+        assert 0 < len(follower.files[NAME]) < 200
+        os.utime(tree / NAME)  # the writer fills it in: another version, the same size
+        os.utime(tree / NAME, (2_000_000_000, 2_000_000_000))
+        follower.until(expected_rows(tree))
+        assert not any(flags & hrclient.REPLACED for flags in follower.flags)
+
+
+def read_all(socket_path, results, key, pause, **params):
+    """A client on a thread; pause() is called after each entry."""
+    with Client(socket_path) as client:
+        stream = client.subscribe(**params)
+        entries = []
+        for entry, image in stream.entries():
+            entries.append((entry, image))
+            pause(len(entries))
+        results[key] = hrclient.scalar_rows(entries)[0]
+
+
+def test_readers_at_different_places_of_a_small_ring(start, tmp_path):
+    """Data of many times the ring; fast, slow, late and stopped readers, both orders and transports; nobody loses anything."""
+    root = tmp_path / "logs"
+    for run in range(6):
+        write_events(root / ("run%d" % run) / NAME, ["tag%d" % n for n in range(25)], 1500)
+    expected = expected_rows(root)
+    assert sum(len(rows) for rows in expected.values()) * 64 > 3 * (4 << 20)
+    daemon = start(root)
+    results = {}
+    slow = threading.Event()
+    kinds = [("map", "run"), ("map", "sorted"), ("inline", "run"), ("inline", "sorted")]
+    threads = [threading.Thread(target=read_all, args=(daemon.socket_path, results, kind, lambda count: None),
+                                kwargs={"transport": kind[0], "order": kind[1]}) for kind in kinds]
+    threads.append(threading.Thread(target=read_all, args=(daemon.socket_path, results, "slow",
+                                                           lambda count: slow.wait(0.005)), kwargs={"order": "sorted"}))
+    with Client(daemon.socket_path) as stopped:
+        stream = stopped.subscribe()
+        stream.wait()
+        stream.take()  # and never again
+        for thread in threads:
+            thread.start()
+        for thread in threads[:4]:
+            thread.join(150)
+        late = threading.Thread(target=read_all, args=(daemon.socket_path, results, "late", lambda count: None))
+        late.start()
+        late.join(150)
+        threads[4].join(150)
+        for key in [*kinds, "slow", "late"]:
+            assert results.get(key) == expected, key
+        status = stopped.call("status")
+        assert status["counters"]["refetched_blocks"] > 0
+        assert status["ring"]["pinned"] <= 6  # the stopped one holds at most its quota
+    with Client(daemon.socket_path) as client:
+        while client.call("status")["sessions"]:
+            pass
+        assert client.call("status")["ring"]["pinned"] == 0
+
+
+def test_the_extents_of_a_refetched_block_are_the_same(start, tmp_path):
+    root = tmp_path / "logs"
+    for run in range(3):
+        write_events(root / ("run%d" % run) / NAME, ["tag%d" % n for n in range(40)], 1000)
+    daemon = start(root)
+    seen = []
+    for _ in range(2):
+        with Client(daemon.socket_path) as client:
+            seen.append([(extent.file, extent.begin_offset, extent.begin_index, record["source_offset"], record["value_index"], record["value"])
+                         for _, image in client.subscribe(order="sorted").entries() if image
+                         for extent in [Extent(image)] for record in extent.records[:3]])
+    assert {row[3:] for row in seen[0]} and [row[0] for row in seen[0]][0] == [row[0] for row in seen[1]][0]
+
+
+def test_positions_of_another_version_start_anew(start, tmp_path):
+    tree = write_tree(tmp_path / "logs", runs=1, steps=50)
+    daemon = start(tree)
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        file = client.call("files")["files"][0]
+    wrong = [{"file_version": "%016x" % 1, "offset": 40, "index": 0}, {"file_version": file["version"], "offset": 41, "index": 0},
+             {"file_version": file["version"], "offset": 1 << 40, "index": 0}]
+    for position in wrong:
+        with Client(daemon.socket_path) as client:
+            stream = client.subscribe(transport="inline", **{"from": {"positions": [{"file": file["id"], **position}]}})
+            entries = list(stream.entries())
+            assert entries[0][0].flags & hrclient.REPLACED, position
+            assert hrclient.scalar_rows(entries)[0] == expected_rows(tree)
+
+
+def test_now_is_what_comes_after(start, tmp_path):
+    tree = write_tree(tmp_path / "logs", runs=2, steps=50)
+    daemon = start("--set", "poll=0.05", tree)
+    path = next((tree / "run1").iterdir())
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        follower = Follower(client, **{"from": "now"})
+        write_events(path, ["loss", "acc/top1"], 10, first=50)
+        name = str(path.relative_to(tree))
+        follower.until({name: expected_rows(tree)[name][100:]})
+
+
+def test_odd_things_in_a_directory(start, tmp_path):
+    """Names of any bytes, loops, pipes, and what may not be read: the rest is loaded, and what is not is named."""
+    root = tmp_path / "logs"
+    names = [b"plain", b"with space", b'quo"te', b"new\nline", b"not-utf8-\xff\xfe", "ünï".encode(), b"per%20cent", b"back\\slash"]
+    for name in names:
+        path = os.fsencode(root) + b"/" + name + b"/" + NAME.encode()
+        write_events(pathlib.Path(os.fsdecode(path)), ["loss"], 3)
+    os.symlink(root, root / "plain" / "loop")
+    os.mkfifo(root / "plain" / "fifo.tfevents")
+    (root / "plain" / "dangling.tfevents").symlink_to("nowhere")
+    (root / "empty" / "e").mkdir(parents=True)
+    (root / "empty" / NAME).write_bytes(b"")
+    daemon = start(root)
+    with Client(daemon.socket_path) as client:
+        assert client.call("wait_loaded")["failed"] == []
+        runs = {bytes.fromhex(run["run_hex"]) if "run_hex" in run else run["run"].encode(): run["state"] for run in client.call("runs")["runs"]}
+        assert runs == {**{name: "loaded" for name in names}, b"empty": "empty"}
+
+
+def test_odd_names_on_a_web_server(start, tmp_path, serve):
+    root = tmp_path / "logs"
+    names = [b"with space", b'quo"te', b"new\nline", b"not-utf8-\xff\xfe", "ünï\U0010ff41".encode(), b"per%20cent", b"q?a#b&c;d", b"plus+"]
+    for name in names:
+        write_events(pathlib.Path(os.fsdecode(os.fsencode(root) + b"/" + name + b"/" + NAME.encode())), ["loss"], 3)
+    daemon = start(serve(root).url)
+    with Client(daemon.socket_path) as client:
+        assert client.call("wait_loaded")["failed"] == []
+        runs = {bytes.fromhex(run["run_hex"]) if "run_hex" in run else run["run"].encode() for run in client.call("runs")["runs"]}
+        assert runs == set(names)
