@@ -23,7 +23,7 @@ static const uint8_t run_graph_tag[] = "__run_graph__";
 
 bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part) {
         struct protobuf_reader reader = protobuf_reader_of(parts->rest);
-        struct protobuf_field field;
+        struct protobuf_field field = { 0 };
 
         while (protobuf_next(&reader, parts->depth, &field)) {
                 if (field.key != parts->key)
@@ -342,11 +342,11 @@ void event_value_blob_copy(const struct event_value *value, uint8_t *ret_bytes) 
         struct protobuf_bytes part;
 
         if (!is_in_parts(value)) {
-                memcpy(ret_bytes, value->data.at, value->data.size);
+                protobuf_copy(ret_bytes, value->data);
                 return;
         }
         while (event_parts_next(&parts, &part)) {
-                memcpy(ret_bytes, part.at, part.size);
+                protobuf_copy(ret_bytes, part);
                 ret_bytes += part.size;
         }
 }

@@ -45,6 +45,12 @@ static inline struct protobuf_reader protobuf_reader_of(struct protobuf_bytes by
         return (struct protobuf_reader){ bytes.at, bytes.at + bytes.size, false };
 }
 
+/* Bytes that may be none at all. */
+static inline void protobuf_copy(uint8_t *ret_to, struct protobuf_bytes bytes) {
+        if (bytes.size > 0)
+                memcpy(ret_to, bytes.at, bytes.size);
+}
+
 /* What does not fit on one line of the common path: varints of several bytes, groups. False: malformed. */
 bool protobuf_long_varint(struct protobuf_reader *reader, uint64_t *ret_value);
 bool protobuf_long_key(struct protobuf_reader *reader, uint32_t *ret_key);

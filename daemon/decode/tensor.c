@@ -346,7 +346,7 @@ static void write_strings(const struct tensor *tensor, uint8_t *elements) {
         for (uint32_t i = 0; i < tensor->element_count; i++) {
                 if ((i == 0 || !tensor->repeats) && !next_value(&values, &value))
                         return;
-                memcpy(bytes + end, value.bytes.at, value.bytes.size);
+                protobuf_copy(bytes + end, value.bytes);
                 end += value.bytes.size;
                 end_offset[i] = end;
         }
