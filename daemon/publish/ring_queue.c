@@ -46,19 +46,20 @@ static int area_create(const char *name, uint64_t size_bytes, int *ret_fd) {
         return 0;
 }
 
-static int area_map(int fd, uint64_t size_bytes, int protection, int seals, void **ret_memory) {
+/* Maps the area and then seals it. NULL: errno says why. */
+static void *area_map(int fd, uint64_t size_bytes, int protection, int seals) {
         void *memory = mmap(NULL, size_bytes, protection, MAP_SHARED, fd, 0);
 
         if (memory == MAP_FAILED)
-                return -errno;
+                return NULL;
         if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
-                int error = -errno;
+                int error = errno;
 
                 munmap(memory, size_bytes);
-                return error;
+                errno = error;
+                return NULL;
         }
-        *ret_memory = memory;
-        return 0;
+        return memory;
 }
 
 static void queue_init(struct ring_queue *queue, uint64_t instance_id) {
@@ -80,26 +81,23 @@ int ring_queue_new(uint64_t instance_id, struct ring_queue_writer **ret_writer, 
         CLEANUP(writer_freep) struct ring_queue_writer *writer = calloc(1, sizeof(*writer));
         CLEANUP(close_fdp) int queue_fd = -1;
         CLEANUP(close_fdp) int ack_fd = -1;
-        void *memory;
         int r;
 
         if (!writer)
                 return -ENOMEM;
         r = area_create("headrace-queue", RING_QUEUE_BYTES, &queue_fd);
         if (!r)
-                r = area_map(queue_fd, RING_QUEUE_BYTES, PROT_READ | PROT_WRITE, SEALS_OF_SIZE | F_SEAL_FUTURE_WRITE, &memory);
+                r = area_create("headrace-ack", RING_ACK_BYTES, &ack_fd);
         if (r)
                 return r;
-        writer->queue = memory;
-        writer->entries = (struct ring_entry *)((uint8_t *)memory + RING_QUEUE_ENTRIES_OFFSET);
+        writer->queue = area_map(queue_fd, RING_QUEUE_BYTES, PROT_READ | PROT_WRITE, SEALS_OF_SIZE | F_SEAL_FUTURE_WRITE);
+        if (!writer->queue)
+                return -errno;
+        writer->ack = area_map(ack_fd, RING_ACK_BYTES, PROT_READ, SEALS_OF_SIZE);
+        if (!writer->ack)
+                return -errno;
+        writer->entries = (struct ring_entry *)((uint8_t *)writer->queue + RING_QUEUE_ENTRIES_OFFSET);
         queue_init(writer->queue, instance_id);
-
-        r = area_create("headrace-ack", RING_ACK_BYTES, &ack_fd);
-        if (!r)
-                r = area_map(ack_fd, RING_ACK_BYTES, PROT_READ, SEALS_OF_SIZE, &memory);
-        if (r)
-                return r;
-        writer->ack = memory;
 
         *ret_writer = steal_pointer(&writer);
         *ret_queue_fd = steal_fd(&queue_fd);

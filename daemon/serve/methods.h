@@ -21,13 +21,13 @@ int methods_runs(struct rpc_call *call, json_t **ret_result);
 int methods_files(struct rpc_call *call, json_t **ret_result);
 int methods_series(struct rpc_call *call, json_t **ret_result);
 
-int methods_reload(struct rpc_call *call, json_t **ret_result);
-int methods_wait_loaded(struct rpc_call *call, json_t **ret_result);
+int methods_reload(struct rpc_call *rpc, json_t **ret_result);
+int methods_wait_loaded(struct rpc_call *rpc, json_t **ret_result);
 
 int methods_subscribe(struct rpc_call *call, json_t **ret_result);
 int methods_ack(struct rpc_call *call, json_t **ret_result);
 
-int methods_payload(struct rpc_call *call, json_t **ret_result);
+int methods_payload(struct rpc_call *rpc, json_t **ret_result);
 
 /* Goes on with payloads that were asked for and had to wait. */
 void methods_start_payloads(struct peer *peer);

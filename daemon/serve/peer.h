@@ -50,7 +50,7 @@ struct peer_call {
 int peer_new(struct server *server, uv_loop_t *loop, int take_fd, uid_t uid, pid_t pid, bool is_private);
 
 /* Notes that the call is answered later. *ret_call lives until peer_call_answer(), or ends with the peer. RPC_FAILED, -ENOMEM. */
-int peer_call_new(struct rpc_call *call, struct peer_call **ret_call);
+int peer_call_new(struct rpc_call *rpc, struct peer_call **ret_call);
 
 /* Answers and frees it; its request is done or was cancelled. Takes the message: rpc_result(call->id, ...) or rpc_error(). */
 void peer_call_answer(struct peer_call *call, json_t *take_message);

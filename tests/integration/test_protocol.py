@@ -115,7 +115,7 @@ def daemon(start, tree):
     return start(tree)
 
 
-# ---- Messages -----------------------------------------------------------------------------------------------------------------------
+# ---- Messages --------------------------------------------------------------------------------------------------------------------
 
 
 def test_hello(daemon, tree):
@@ -167,8 +167,11 @@ def test_wrong_calls(daemon, method, params, code):
         client.call("sources")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[1]", b"[" * 3000, b"1" * 5000, b'{"jsonrpc":"2.0","id":1e999,"method":"sources"}',
-                                  b"x" * 123, json.dumps({"jsonrpc": "2.0", "method": 5, "id": 1}).ljust(123).encode()])
+@pytest.mark.parametrize("body", [
+    b"", b"{", b"\xff\xfe", b"[1]", b"[" * 3000, b"1" * 5000, b"x" * 123,
+    b'{"jsonrpc":"2.0","id":1e999,"method":"sources"}',
+    json.dumps({"jsonrpc": "2.0", "method": 5, "id": 1}).ljust(123).encode(),
+])
 def test_bodies_that_are_no_requests(daemon, body):
     with Client(daemon.socket_path) as client:
         client.send_frame(hrclient.JSON, body)
@@ -261,7 +264,7 @@ def test_who_never_reads_is_made_to_wait(daemon):
         assert resident_kib < 600 << 10  # a sanitizer's build, too
 
 
-# ---- Streams ------------------------------------------------------------------------------------------------------------------------
+# ---- Streams ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("transport", ["map", "inline"])
@@ -412,7 +415,7 @@ def test_wrong_acknowledgements_end_the_session(daemon, acked):
         other.call("sources")
 
 
-# ---- Memory -------------------------------------------------------------------------------------------------------------------------
+# ---- Memory ----------------------------------------------------------------------------------------------------------------------
 
 
 def refused(call, *arguments):
@@ -453,7 +456,7 @@ def test_nobody_writes_but_the_owner(daemon):
         client.call("sources")
 
 
-# ---- Where it listens ---------------------------------------------------------------------------------------------------------------
+# ---- Where it listens ------------------------------------------------------------------------------------------------------------
 
 
 def run_refused(*arguments, **options):
@@ -522,7 +525,7 @@ def test_a_source_that_cannot_be_listed_says_why(start, tmp_path):
         client.call("status")
 
 
-# ---- Names and payloads -------------------------------------------------------------------------------------------------------------
+# ---- Names and payloads ----------------------------------------------------------------------------------------------------------
 
 
 def test_names_are_bytes(start, tmp_path):
@@ -549,8 +552,8 @@ def test_external_payloads_are_sent_when_asked_for(start, tmp_path, transport):
     from tensorboard.summary.writer.record_writer import RecordWriter
 
     content = bytes(range(256)) * 12345  # 3 MB, more than a frame holds
-    tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_UINT8, tensor_content=content, tensor_shape=tensor_shape_pb2.TensorShapeProto(
-        dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=len(content))]))
+    shape = tensor_shape_pb2.TensorShapeProto(dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=len(content))])
+    tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_UINT8, tensor_content=content, tensor_shape=shape)
     event = event_pb2.Event(wall_time=1.0, step=7, summary=summary_pb2.Summary(value=[
         summary_pb2.Summary.Value(tag="first", simple_value=1), summary_pb2.Summary.Value(tag="big", tensor=tensor)]))
     path = tmp_path / "logs" / "a" / "events.out.tfevents.1.h"

@@ -48,6 +48,16 @@ static struct catalog_source *add_source(void) {
         return source;
 }
 
+static void add_files(struct catalog_source *source, int count) {
+        for (int i = 0; i < count; i++) {
+                char path[64];
+                struct catalog_file *file;
+                int size = snprintf(path, sizeof(path), "run%04d/events.out.tfevents.%d", i / 2, i);
+
+                ck_assert_int_eq(catalog_add_file(source, path, (size_t)size, &file, NULL), 0);
+        }
+}
+
 static struct server_options options_for_tests(void) {
         return (struct server_options){
                 .socket_path = socket_path,
@@ -410,6 +420,28 @@ START_TEST(who_does_not_read_waits) {
 }
 END_TEST
 
+/* All that was asked is with the daemon already when it begins to wait: nothing more comes that would wake it. */
+START_TEST(answers_go_on_when_some_were_read) {
+        static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"files\"}";
+        struct wire_header header = { .type = WIRE_JSON, .size_bytes = sizeof(request) - 1 };
+        char bytes[40 * (sizeof(header) + sizeof(request) - 1)];
+        struct client client;
+
+        start();
+        add_files(add_source(), 2000);
+        greet(&client);
+        for (size_t i = 0; i < 40; i++) {
+                memcpy(bytes + i * (sizeof(bytes) / 40), &header, sizeof(header));
+                memcpy(bytes + i * (sizeof(bytes) / 40) + sizeof(header), request, sizeof(request) - 1);
+        }
+        send_all(&client, bytes, sizeof(bytes));
+        for (size_t i = 0; i < 40; i++)
+                json_decref(receive_json(&client));
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Reads up to the end of the connection. */
@@ -479,16 +511,6 @@ START_TEST(half_a_close_waits_for_the_answer) {
 END_TEST
 
 /* ---- Lists ---------------------------------------------------------------------------------------------------------------------- */
-
-static void add_files(struct catalog_source *source, int count) {
-        for (int i = 0; i < count; i++) {
-                char path[64];
-                struct catalog_file *file;
-                int size = snprintf(path, sizeof(path), "run%04d/events.out.tfevents.%d", i / 2, i);
-
-                ck_assert_int_eq(catalog_add_file(source, path, (size_t)size, &file, NULL), 0);
-        }
-}
 
 /* Walks through all pages; returns how many rows there are, and checks that they come in order and once. */
 static size_t walk(struct client *client, const char *method, const char *key, int limit, size_t *ret_pages) {
@@ -731,6 +753,74 @@ START_TEST(a_kick_sees_acknowledgements) {
         ck_assert_uint_eq(fake.reader->operations->set_kick(fake.reader->userdata, 11), 10);
         ck_assert_uint_eq(mapped.queue->kick_at, 11);
         ck_assert(fake_has_room());
+        client_close(&client);
+        stop();
+}
+END_TEST
+
+START_TEST(a_kick_does_not_believe_everything) {
+        struct ring_entry entry = { .size_bytes = 640 };
+        struct client client;
+        struct mapped mapped;
+
+        start();
+        greet(&client);
+        subscribe_map(&client, &mapped);
+        for (int i = 0; i < 3; i++)
+                fake_push(&entry, "extent");
+        fake_flush();
+        mapped.ack->acked = 4;
+        ck_assert_uint_eq(fake.reader->operations->set_kick(fake.reader->userdata, 1), 0);
+        ck_assert(!fake_has_room());
+        ck_assert_int_eq(error_code(receive_json(&client)), WIRE_E_INVALID);
+        ck_assert(!receive(&client));
+        client_close(&client);
+        stop();
+}
+END_TEST
+
+START_TEST(a_broken_reader_ends_its_session) {
+        struct client client;
+
+        start();
+        greet(&client);
+        json_decref(call_for_result(&client, "subscribe", "{\"transport\":\"inline\"}"));
+        fake.reader->operations->broken(fake.reader->userdata, -ENOMEM);
+        ck_assert_int_eq(error_code(receive_json(&client)), WIRE_E_INTERNAL);
+        ck_assert(!receive(&client));
+        client_close(&client);
+        stop();
+}
+END_TEST
+
+/* Two requests in one piece are answered in one piece, too: the descriptors belong to the second answer. */
+START_TEST(descriptors_come_with_their_answer) {
+        static const char sources[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}";
+        static const char subscribe[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}";
+        struct wire_header first = { .type = WIRE_JSON, .size_bytes = strlen(sources) };
+        struct wire_header second = { .type = WIRE_JSON, .size_bytes = strlen(subscribe) };
+        char both[512];
+        size_t size = 0;
+        struct client client;
+        json_t *answer;
+
+        start();
+        greet(&client);
+        memcpy(both, &first, sizeof(first));
+        memcpy(both + sizeof(first), sources, strlen(sources));
+        size = sizeof(first) + strlen(sources);
+        memcpy(both + size, &second, sizeof(second));
+        memcpy(both + size + sizeof(second), subscribe, strlen(subscribe));
+        send_all(&client, both, size + sizeof(second) + strlen(subscribe));
+        answer = receive_json(&client);
+        ck_assert_int_eq(integer(answer, "id"), 1);
+        ck_assert_uint_eq(client.frame.fd_count, 0);
+        json_decref(answer);
+        answer = receive_json(&client);
+        ck_assert_int_eq(integer(answer, "id"), 2);
+        ck_assert_uint_eq(client.frame.fd_count, 3);
+        wire_frame_close_fds(&client.frame);
+        json_decref(answer);
         client_close(&client);
         stop();
 }
@@ -1142,12 +1232,13 @@ END_TEST
 
 RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused, wrong_requests_are_answered,
             notifications_are_not_answered, frames_come_in_pieces, malformed_frames_end_their_connection_only,
-            who_does_not_read_waits, lines_work_without_a_library, half_a_close_waits_for_the_answer, lists_are_paged,
-            a_page_goes_on_where_its_run_has_gone, globs_choose_runs, names_that_are_no_text_are_told_exactly,
-            files_say_what_is_wrong, a_session_maps_its_queue, a_flush_finds_acknowledgements, a_kick_sees_acknowledgements,
-            more_acknowledged_than_sent_ends_the_session, acknowledged_backwards_ends_the_session,
-            one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket, what_was_not_sent_cannot_be_acknowledged,
-            a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded,
-            a_source_that_fails_is_an_error, calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
-            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, connections_are_limited,
-            a_private_daemon_ends_with_its_client)
+            who_does_not_read_waits, answers_go_on_when_some_were_read, lines_work_without_a_library,
+            half_a_close_waits_for_the_answer, lists_are_paged, a_page_goes_on_where_its_run_has_gone, globs_choose_runs,
+            names_that_are_no_text_are_told_exactly, files_say_what_is_wrong, a_session_maps_its_queue,
+            a_flush_finds_acknowledgements, a_kick_sees_acknowledgements, a_kick_does_not_believe_everything,
+            a_broken_reader_ends_its_session, descriptors_come_with_their_answer, more_acknowledged_than_sent_ends_the_session,
+            acknowledged_backwards_ends_the_session, one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket,
+            what_was_not_sent_cannot_be_acknowledged, a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
+            waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error, calls_that_wait_are_limited,
+            payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
+            payloads_that_are_gone_are_errors, connections_are_limited, a_private_daemon_ends_with_its_client)
