@@ -1212,6 +1212,38 @@ START_TEST(connections_are_limited) {
 }
 END_TEST
 
+static void connect_as(struct client *client, uid_t uid) {
+        ck_assert_int_eq(seteuid(uid), 0);
+        client_connect(client);
+        ck_assert_int_eq(seteuid(0), 0);
+}
+
+/* The mode of the socket is opened here, so that only the list decides. */
+START_TEST(users_are_refused) {
+        static const uid_t allowed[] = { 65533 };
+        struct server_options options = options_for_tests();
+        struct client client;
+
+        if (geteuid() != 0)
+                return; /* nobody else can be played */
+        options.allow_uids = allowed;
+        options.allow_uid_count = 1;
+        start_with(&options);
+        ck_assert_int_eq(chmod(directory, 0755), 0);
+        ck_assert_int_eq(chmod(socket_path, 0666), 0);
+        connect_as(&client, 65534);
+        ck_assert_int_eq(error_code(receive_json(&client)), WIRE_E_NOT_ALLOWED);
+        ck_assert(!receive(&client));
+        client_close(&client);
+        connect_as(&client, 65533);
+        json_decref(call_for_result(&client, "hello", "{}"));
+        client_close(&client);
+        greet(&client);
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 START_TEST(a_private_daemon_ends_with_its_client) {
         struct server_options options = options_for_tests();
         struct client client;
@@ -1241,4 +1273,4 @@ RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused, wron
             what_was_not_sent_cannot_be_acknowledged, a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
             waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error, calls_that_wait_are_limited,
             payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
-            payloads_that_are_gone_are_errors, connections_are_limited, a_private_daemon_ends_with_its_client)
+            payloads_that_are_gone_are_errors, users_are_refused, connections_are_limited, a_private_daemon_ends_with_its_client)
