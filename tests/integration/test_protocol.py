@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import pathlib
+import resource
 import signal
 import socket
 import struct
@@ -57,12 +58,13 @@ def expected_rows(root):
 
 
 class Daemon:
-    def __init__(self, socket_path, *arguments):
+    def __init__(self, socket_path, *arguments, limit_fds=None):
         self.socket_path = socket_path
         self.errors = open(str(socket_path) + ".stderr", "w+b")
         environment = {**os.environ, "HOME": str(socket_path.parent), "XDG_CONFIG_HOME": str(socket_path.parent)}
         self.process = subprocess.Popen([HEADRACED, "--socket", socket_path, *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.errors, env=environment)
+                                        stdout=subprocess.DEVNULL, stderr=self.errors, env=environment,
+                                        preexec_fn=limit_fds and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit_fds)))
 
     def wait_ready(self):
         deadline = time.monotonic() + PATIENCE_S
@@ -91,10 +93,10 @@ def start(tmp_path):
     """Starts daemons on a socket of their own; at the end each must still run and end well."""
     daemons = []
 
-    def start_daemon(*arguments, name="s"):
+    def start_daemon(*arguments, name="s", **options):
         directory = tmp_path / "socket"
         directory.mkdir(exist_ok=True)
-        daemons.append(Daemon(directory / name, "--ring", "4M", "--huge", "off", *map(str, arguments)).wait_ready())
+        daemons.append(Daemon(directory / name, "--ring", "4M", "--huge", "off", *map(str, arguments), **options).wait_ready())
         return daemons[-1]
 
     yield start_daemon
@@ -492,6 +494,23 @@ def test_an_unwritable_directory_is_named(tmp_path, tree):
         where = pathlib.Path("/proc/headrace.sock")
     message = run_refused("--socket", where, tree)
     assert str(where) in message and "annot" in message
+
+
+def test_without_descriptors_clients_are_turned_away(start, tree):
+    daemon = start(tree, limit_fds=(100, 100))
+    with contextlib.ExitStack() as stack:
+        for _ in range(150):
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            stack.callback(client.close)
+            client.settimeout(PATIENCE_S)
+            client.connect(str(daemon.socket_path))
+        assert client.recv(1) == b""  # the last of them
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with contextlib.suppress(Closed, OSError):
+            Client(daemon.socket_path).close()
+            break
+        assert time.monotonic() < deadline
 
 
 def test_the_socket_has_its_mode(daemon):
