@@ -277,14 +277,27 @@ static void drop_fds(int *fds, unsigned fd_count) {
                 close_fdp(&fds[i]);
 }
 
+/* The message's text, or, where it would be larger than a frame, an error's in its place. NULL: no memory. */
+static char *print_message(const json_t *message) {
+        char *text = json_dumps(message, JSON_COMPACT);
+        json_t *error;
+
+        if (!text || strlen(text) <= WIRE_DAEMON_BODY_MAX)
+                return text;
+        free(text);
+        error = rpc_error(json_object_get(message, "id"), WIRE_E_LIMIT, "the answer is larger than a frame may be", NULL);
+        text = json_dumps(error, JSON_COMPACT);
+        json_decref(error);
+        return text;
+}
+
 static void send_message(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count,
                          uint64_t payload_bytes) {
-        char *text = connection_is_open(connection) ? json_dumps(take_message, JSON_COMPACT) : NULL;
+        char *text = connection_is_open(connection) ? print_message(take_message) : NULL;
         size_t size = text ? strlen(text) : 0;
 
         json_decref(take_message);
-        if (!text || size > WIRE_DAEMON_BODY_MAX) {
-                free(text);
+        if (!text) {
                 drop_fds(take_fds, fd_count);
                 if (connection_is_open(connection))
                         connection_fail(connection); /* no memory: better no answer than a wrong one */

@@ -12,8 +12,15 @@ json_t *rpc_result(json_t *id, json_t *take_result) {
         return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", take_result);
 }
 
+/* A text that may quote names, which may be no UTF-8 or cut in the middle of a character. */
+static json_t *text_or(const char *text, const char *otherwise) {
+        json_t *string = json_string(text);
+
+        return string ? string : json_string(otherwise);
+}
+
 json_t *rpc_error(json_t *id, int code, const char *message, json_t *take_data) {
-        json_t *error = json_pack("{s:i, s:s, s:o*}", "code", code, "message", message, "data", take_data);
+        json_t *error = json_pack("{s:i, s:o, s:o*}", "code", code, "message", text_or(message, "failed"), "data", take_data);
 
         return json_pack("{s:s, s:O?, s:o}", "jsonrpc", "2.0", "id", id, "error", error);
 }
@@ -24,17 +31,13 @@ json_t *rpc_notification(const char *method, json_t *take_params) {
 
 int rpc_fail(struct rpc_call *call, int code, const char *format, ...) {
         char message[1024];
-        json_t *text;
         va_list arguments;
 
         va_start(arguments, format);
         vsnprintf(message, sizeof(message), format, arguments);
         va_end(arguments);
-        text = json_string(message);
-        if (!text) /* a name in it that is no UTF-8, or that was cut in the middle of a character */
-                text = json_string("the parameters are not right");
         json_decref(call->error);
-        call->error = json_pack("{s:i, s:o}", "code", code, "message", text);
+        call->error = json_pack("{s:i, s:o}", "code", code, "message", text_or(message, "the parameters are not right"));
         return RPC_FAILED;
 }
 
