@@ -12,7 +12,7 @@ static unsigned class_of(uint64_t size_bytes) {
         unsigned class = 0;
 
         while (class < BUFFERS_CLASSES && ((uint64_t)BUFFERS_SMALLEST_BYTES << class) < size_bytes)
-                class++;
+                class ++;
         return class;
 }
 
@@ -66,7 +66,7 @@ void buffers_give(struct buffers *buffers, uint8_t *buffer, uint64_t size_bytes)
 }
 
 void buffers_trim(struct buffers *buffers, uint64_t kept_bytes) {
-        for (unsigned class = BUFFERS_CLASSES; class-- > 0 && buffers->kept_bytes > kept_bytes;) {
+        for (unsigned class = BUFFERS_CLASSES; class -- > 0 && buffers->kept_bytes > kept_bytes;) {
                 while (buffers->free[class] && buffers->kept_bytes > kept_bytes) {
                         struct buffer_free *first = buffers->free[class];
                         uint64_t bytes = mapped_bytes(class, 0);

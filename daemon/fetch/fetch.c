@@ -43,9 +43,9 @@ struct fetch {
         uint64_t random;
         void (*on_room)(void *userdata);
         void *on_room_userdata;
-        uv_idle_t room;    /* active once: on_room is called from the loop */
-        uv_timer_t due;    /* the end of the next back-off */
-        uv_timer_t watch;  /* for reads that hang, while any is under way */
+        uv_idle_t room;   /* active once: on_room is called from the loop */
+        uv_timer_t due;   /* the end of the next back-off */
+        uv_timer_t watch; /* for reads that hang, while any is under way */
         unsigned open_handles;
         bool closing, handles_closing;
         void (*on_closed)(void *userdata);
@@ -307,7 +307,8 @@ static void changed(struct fetch_job *job) {
 
 /* The object ends before where the job has got to, or where an earlier answer said. */
 static bool ends_too_early(const struct fetch_job *job) {
-        return job->total_bytes != UINT64_MAX && job->offset + job->reached_bytes < min_u64(job->total_bytes, job->offset + job->size_bytes);
+        return job->total_bytes != UINT64_MAX &&
+               job->offset + job->reached_bytes < min_u64(job->total_bytes, job->offset + job->size_bytes);
 }
 
 static void take_bytes(struct fetch_job *job, const struct store_read_result *result) {
@@ -463,7 +464,8 @@ bool fetch_room(struct fetch *fetch, struct store *store, uint64_t size) {
 
         if (!endpoint)
                 return false;
-        return list_is_empty(&endpoint->ready) && window_has_place(&endpoint->window, uv_hrtime()) && budget_fits(&fetch->budget, size);
+        return list_is_empty(&endpoint->ready) && window_has_place(&endpoint->window, uv_hrtime()) &&
+               budget_fits(&fetch->budget, size);
 }
 
 void fetch_on_room(struct fetch *fetch, void (*on_room)(void *userdata), void *userdata) {
@@ -485,7 +487,8 @@ static uint8_t *take_ticket(struct fetch *fetch, uint64_t size) {
 }
 
 int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, size_t name_size, uint64_t offset, uint64_t size,
-                    void (*on_done)(void *userdata, const struct fetch_result *result), void *userdata, struct fetch_job **ret_job) {
+                    void (*on_done)(void *userdata, const struct fetch_result *result), void *userdata,
+                    struct fetch_job **ret_job) {
         struct fetch_job *job = calloc(1, sizeof(*job) + name_size + 1);
         int r;
 

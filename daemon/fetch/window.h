@@ -12,10 +12,10 @@
 struct window {
         unsigned size, max;
         unsigned in_flight;
-        bool was_halved;       /* slow growth from now on */
-        unsigned successes;    /* since it last grew */
-        uint64_t sent;         /* requests so far: the serial of the last one */
-        uint64_t halved_at;    /* value of sent when it was halved */
+        bool was_halved;        /* slow growth from now on */
+        unsigned successes;     /* since it last grew */
+        uint64_t sent;          /* requests so far: the serial of the last one */
+        uint64_t halved_at;     /* value of sent when it was halved */
         uint64_t not_before_ns; /* Retry-After; 0: now */
 };
 

@@ -22,7 +22,8 @@ enum place {
         PLACE_AFTER,   /* the array */
 };
 
-void autoindex_init(struct autoindex *index, bool (*on_entry)(void *userdata, const struct autoindex_entry *entry), void *userdata) {
+void autoindex_init(struct autoindex *index, bool (*on_entry)(void *userdata, const struct autoindex_entry *entry),
+                    void *userdata) {
         *index = (struct autoindex){ .on_entry = on_entry, .userdata = userdata, .place = PLACE_BEFORE };
 }
 
@@ -74,8 +75,8 @@ static int64_t read_mtime(const json_t *value) {
         if (!json_is_string(value))
                 return INT64_MIN;
         seconds = curl_getdate(json_string_value(value), NULL);
-        return seconds == -1 || seconds > INT64_C(9000000000) || seconds < -INT64_C(9000000000) ? INT64_MIN :
-                                                                                                (int64_t)seconds * 1000000000;
+        return seconds == -1 || seconds > INT64_C(9000000000) || seconds < -INT64_C(9000000000) ? INT64_MIN
+                                                                                                : (int64_t)seconds * 1000000000;
 }
 
 static uint64_t read_size(const json_t *value) {

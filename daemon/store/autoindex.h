@@ -40,9 +40,9 @@ void autoindex_init(struct autoindex *index, bool (*on_entry)(void *userdata, co
 void autoindex_deinit(struct autoindex *index);
 
 /* Outcomes. */
-#define AUTOINDEX_E_DAMAGED 1  /* it began as a listing, but goes on as none */
+#define AUTOINDEX_E_DAMAGED 1    /* it began as a listing, but goes on as none */
 #define AUTOINDEX_E_NO_LISTING 2 /* it is something else altogether: HTML, say */
-#define AUTOINDEX_E_TOO_LARGE 3 /* one object passes AUTOINDEX_ENTRY_MOST_BYTES */
+#define AUTOINDEX_E_TOO_LARGE 3  /* one object passes AUTOINDEX_ENTRY_MOST_BYTES */
 
 /* Takes the next piece. 0, AUTOINDEX_E_*, -ENOMEM; after a failure the index is good for autoindex_deinit() only. */
 int autoindex_feed(struct autoindex *index, const uint8_t *bytes, size_t size);

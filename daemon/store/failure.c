@@ -28,6 +28,11 @@ void failure_clear(struct store_failure *ret_failure) {
         *ret_failure = (struct store_failure){ .class = STORE_OK };
 }
 
+static void set_message(struct store_failure *failure, const char *format, va_list arguments) {
+        vsnprintf(failure->message, sizeof(failure->message), format, arguments);
+        make_printable(failure->message);
+}
+
 void failure_set(struct store_failure *ret_failure, enum store_failure_class class, const char *code, const char *format, ...) {
         va_list arguments;
 
@@ -35,15 +40,15 @@ void failure_set(struct store_failure *ret_failure, enum store_failure_class cla
         ret_failure->class = class;
         snprintf(ret_failure->code, sizeof(ret_failure->code), "%s", code);
         va_start(arguments, format);
-        vsnprintf(ret_failure->message, sizeof(ret_failure->message), format, arguments);
+        set_message(ret_failure, format, arguments);
         va_end(arguments);
-        make_printable(ret_failure->message);
 }
 
 /* What may go away by itself. Everything else is for whoever can change rights and mounts. */
 static bool errno_is_transient(int error) {
-        static const int transient[] = { EIO, EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, ESTALE, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH,
-                                         ENETDOWN, ENETUNREACH, ECONNRESET, ECONNREFUSED, ENOTCONN, EBUSY, EREMOTEIO };
+        static const int transient[] = { EIO,        EAGAIN,       EINTR,     ENOMEM,       EMFILE,   ENFILE,
+                                         ESTALE,     ETIMEDOUT,    EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH,
+                                         ECONNRESET, ECONNREFUSED, ENOTCONN,  EBUSY,        EREMOTEIO };
 
         for (size_t i = 0; i < ARRAY_SIZE(transient); i++) {
                 if (transient[i] == error)

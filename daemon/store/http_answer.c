@@ -119,9 +119,8 @@ static const struct {
         size_t size;
         void (*take)(struct http_answer *answer, const char *at, const char *end);
 } headers[] = {
-        { "Content-Range", 13, take_content_range }, { "Content-Length", 14, take_content_length },
-        { "ETag", 4, take_etag },                    { "Last-Modified", 13, take_last_modified },
-        { "Retry-After", 11, take_retry_after },
+        { "Content-Range", 13, take_content_range }, { "Content-Length", 14, take_content_length }, { "ETag", 4, take_etag },
+        { "Last-Modified", 13, take_last_modified }, { "Retry-After", 11, take_retry_after },
 };
 
 void http_answer_take_line(struct http_answer *answer, const char *line, size_t size) {

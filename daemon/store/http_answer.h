@@ -11,11 +11,11 @@ struct http_answer {
         long status; /* 0: none yet */
         bool has_range;
         bool has_etag;
-        uint64_t range_begin, range_end; /* of Content-Range; end is the first byte behind */
-        uint64_t total_bytes;            /* of the object, by Content-Range */
-        uint64_t content_bytes;          /* Content-Length */
-        char tag[64];                    /* ETag without W/, else Last-Modified, else "" */
-        uint64_t retry_after_ms;         /* 0: not said */
+        uint64_t range_begin, range_end;  /* of Content-Range; end is the first byte behind */
+        uint64_t total_bytes;             /* of the object, by Content-Range */
+        uint64_t content_bytes;           /* Content-Length */
+        char tag[64];                     /* ETag without W/, else Last-Modified, else "" */
+        uint64_t retry_after_ms;          /* 0: not said */
         uint64_t first_byte_ns, total_ns; /* since the request was made */
 };
 

@@ -56,11 +56,10 @@ struct http_client {
         size_t socket_space;
         struct list waiting; /* for the name */
         struct list active;
-        struct list late;  /* past their deadline, about to be ended */
-        struct list fresh; /* active ones that got bytes in this turn, by turn_node */
+        struct list late;                             /* past their deadline, about to be ended */
+        struct list fresh;                            /* active ones that got bytes in this turn, by turn_node */
         uint64_t first_bytes_ns[HTTP_CLIENT_SAMPLES]; /* the last ones, in a circle */
         unsigned first_byte_count;
-        uint64_t first_byte_median_ns;
         uv_timer_t curl_timer;
         uv_timer_t tick; /* of deadlines while requests are active, of idleness after the last one */
         uint64_t tick_ms;
@@ -524,7 +523,8 @@ static void give_up(struct http_request *request, uint64_t deadline_ms) {
         struct store_failure transport;
 
         failure_set(&transport, STORE_TRANSIENT, answered ? "stalled" : "timeout", "%s for %llu ms: %.*s",
-                    answered ? "No progress" : "No answer", (unsigned long long)deadline_ms, (int)strcspn(request->url, "?"), request->url);
+                    answered ? "No progress" : "No answer", (unsigned long long)deadline_ms, (int)strcspn(request->url, "?"),
+                    request->url);
         finish(request, &transport);
 }
 
@@ -578,7 +578,8 @@ static void on_resolved(void *userdata, int error) {
 
                 list_remove(&request->node);
                 if (error) {
-                        failure_set(&transport, STORE_TRANSIENT, "resolve", "Cannot resolve %s: %s", client->url->host, uv_strerror(error));
+                        failure_set(&transport, STORE_TRANSIENT, "resolve", "Cannot resolve %s: %s", client->url->host,
+                                    uv_strerror(error));
                         finish(request, &transport);
                 } else if (activate(request) < 0) {
                         failure_set_errno(&transport, ENOMEM, client->url->endpoint);
@@ -599,8 +600,8 @@ static int start(struct http_request *request) {
         return r;
 }
 
-int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size, const struct http_handler *handler,
-                    void *userdata, struct http_request **ret_request) {
+int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
+                    const struct http_handler *handler, void *userdata, struct http_request **ret_request) {
         struct http_request *request = calloc(1, sizeof(*request));
         int r;
 
@@ -703,8 +704,8 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url, const struct ht
         list_init(&client->fresh);
         client->headers = curl_slist_append(NULL, "Accept-Encoding: identity"); /* transcoding servers ignore ranges otherwise */
         client->ca_bundle = find_ca_bundle();
-        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host, url->port, on_resolved, client) :
-                                                   -ENOMEM;
+        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host, url->port, on_resolved, client)
+                                                 : -ENOMEM;
         if (r < 0) {
                 http_client_free(client);
                 return r;

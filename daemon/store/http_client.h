@@ -53,8 +53,8 @@ void http_client_close(struct http_client *client, void (*on_closed)(void *userd
  * Asks for [begin, begin + size) of the resource, or all of it if size is 0. target is what follows the host: an encoded path and
  * perhaps a query. -ENOMEM.
  */
-int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size, const struct http_handler *handler,
-                    void *userdata, struct http_request **ret_request);
+int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
+                    const struct http_handler *handler, void *userdata, struct http_request **ret_request);
 
 /* Ends the request without a callback; from inside of on_body, return false instead. */
 void http_request_cancel(struct http_request *request);

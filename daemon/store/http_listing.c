@@ -48,8 +48,8 @@ struct node {
         struct autoindex index;
         uint8_t *body; /* what came in this turn */
         size_t body_size, body_space;
-        uint64_t body_bytes; /* in all */
-        int error;           /* of the body: AUTOINDEX_E_*, -errno */
+        uint64_t body_bytes;      /* in all */
+        int error;                /* of the body: AUTOINDEX_E_*, -errno */
         XXH3_state_t *hash_state; /* of the entries */
         uint64_t hash;
         bool has_directories;
@@ -210,7 +210,9 @@ static bool is_good_name(const char *name, size_t size, bool slashes) {
 }
 
 static int keep_row(struct node *node, const struct autoindex_entry *entry) {
-        struct row row = { .name_size = entry->name_size, .is_directory = entry->is_directory, .size_bytes = entry->size_bytes,
+        struct row row = { .name_size = entry->name_size,
+                           .is_directory = entry->is_directory,
+                           .size_bytes = entry->size_bytes,
                            .mtime_ns = entry->mtime_ns };
 
         if (node->row_count == node->row_space) {
@@ -293,7 +295,8 @@ static int make_probe(const struct node *node, char **ret_probe) {
 static void tell_too_deep(struct node *node, const struct row *row) {
         struct store_failure failure;
 
-        failure_set(&failure, STORE_PERMANENT, "too-deep", "More directories, or deeper ones, than a listing may have: %s", row->name);
+        failure_set(&failure, STORE_PERMANENT, "too-deep", "More directories, or deeper ones, than a listing may have: %s",
+                    row->name);
         tell_unreadable(node, row->name, row->name_size, &failure);
 }
 
@@ -364,12 +367,14 @@ static void set_body_failure(const struct node *node, int error, struct store_fa
         const char *shown = node->listing->place.shown;
 
         if (error == AUTOINDEX_E_NO_LISTING)
-                failure_set(ret_failure, STORE_PERMANENT, "no-listing", "Not a JSON listing (nginx: autoindex_format json): %s/%s", shown, node->path);
+                failure_set(ret_failure, STORE_PERMANENT, "no-listing", "Not a JSON listing (nginx: autoindex_format json): %s/%s",
+                            shown, node->path);
         else if (error == AUTOINDEX_E_TOO_LARGE)
                 failure_set(ret_failure, STORE_PERMANENT, "too-large", "One entry of the listing is larger than %u KiB: %s/%s",
                             AUTOINDEX_ENTRY_MOST_BYTES >> 10, shown, node->path);
         else if (error > 0)
-                failure_set(ret_failure, STORE_TRANSIENT, "bad-listing", "The listing is damaged or cut short: %s/%s", shown, node->path);
+                failure_set(ret_failure, STORE_TRANSIENT, "bad-listing", "The listing is damaged or cut short: %s/%s", shown,
+                            node->path);
         else
                 failure_set_errno(ret_failure, -error, shown);
 }
@@ -420,7 +425,8 @@ static bool try_again(struct node *node, const struct store_failure *failure) {
         uint64_t wait_ms = max_u64(LISTING_BACKOFF_MS << node->tries, min_u64(failure->retry_after_ms, 5000));
 
         /* Rows of the first directory are out already: the whole listing is the caller's to repeat. */
-        if ((failure->class != STORE_TRANSIENT && failure->class != STORE_THROTTLED) || node->depth == 0 || ++node->tries >= LISTING_TRIES)
+        if ((failure->class != STORE_TRANSIENT && failure->class != STORE_THROTTLED) || node->depth == 0 ||
+            ++node->tries >= LISTING_TRIES)
                 return false;
         node_drop_body(node);
         node->retry_at_ms = uv_now(listing->retry_timer->loop) + wait_ms;

@@ -75,7 +75,8 @@ static int take_parts(struct http_url *url, CURLU *parsed) {
             (r = part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT, "", &url->port)) < 0 ||
             (r = part(parsed, CURLUPART_USER, CURLU_URLDECODE, NULL, &url->user)) < 0 ||
             (r = part(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE, url->user ? "" : NULL, &url->password)) < 0 ||
-            (r = part(parsed, CURLUPART_PATH, 0, "", &url->path)) < 0 || (r = part(parsed, CURLUPART_QUERY, 0, "", &url->query)) < 0)
+            (r = part(parsed, CURLUPART_PATH, 0, "", &url->path)) < 0 ||
+            (r = part(parsed, CURLUPART_QUERY, 0, "", &url->query)) < 0)
                 return r;
         trim_slashes(url->path);
         bare_host(url->host);

@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 struct http_url {
-        char *scheme;   /* "http" or "https" */
-        char *host;     /* lower case, an IPv6 address without brackets */
-        char *port;     /* always there */
-        char *endpoint; /* "http://host:port" */
+        char *scheme;          /* "http" or "https" */
+        char *host;            /* lower case, an IPv6 address without brackets */
+        char *port;            /* always there */
+        char *endpoint;        /* "http://host:port" */
         char *user, *password; /* decoded; NULL if there are none */
-        char *path;     /* encoded, without trailing slashes: "" for the root */
-        char *query;    /* with its question mark; "" if there is none */
+        char *path;            /* encoded, without trailing slashes: "" for the root */
+        char *query;           /* with its question mark; "" if there is none */
 };
 
 /* -EINVAL: *ret_message (static) says what is wrong; -ENOMEM. */

@@ -53,10 +53,12 @@ static void take_addresses(struct resolver *resolver, const struct addrinfo *res
         int family = results ? results->ai_family : AF_UNSPEC;
 
         resolver->count = resolver->next = 0;
-        for (const struct addrinfo *result = results; result && resolver->count < RESOLVER_ADDRESSES_MOST; result = result->ai_next) {
+        for (const struct addrinfo *result = results; result && resolver->count < RESOLVER_ADDRESSES_MOST;
+             result = result->ai_next) {
                 char *address = resolver->addresses[resolver->count];
 
-                if (getnameinfo(result->ai_addr, result->ai_addrlen, address, sizeof(resolver->addresses[0]), NULL, 0, NI_NUMERICHOST) ||
+                if (getnameinfo(result->ai_addr, result->ai_addrlen, address, sizeof(resolver->addresses[0]), NULL, 0,
+                                NI_NUMERICHOST) ||
                     is_known(resolver, address))
                         continue;
                 resolver->bad[resolver->count] = false;

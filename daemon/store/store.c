@@ -35,7 +35,7 @@ int store_open(uv_loop_t *loop, const char *url, struct store **ret_store, const
 
         for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
                 if (has_scheme(types[i], url, size)) {
-                        r = types[i]->new(loop, url, ret_store, &message);
+                        r = types[i]->new (loop, url, ret_store, &message);
                         break;
                 }
         }

@@ -118,7 +118,8 @@ static int read_file(struct store_read *read) {
                  (unsigned long long)stat_now.st_ino);
         r = read_bytes(read, fd);
         /* It may have grown since it was looked at. */
-        read->result.total_bytes = max_u64(read->result.total_bytes, read->result.size_bytes ? read->offset + read->result.size_bytes : 0);
+        read->result.total_bytes = max_u64(read->result.total_bytes,
+                                           read->result.size_bytes ? read->offset + read->result.size_bytes : 0);
         return r;
 }
 
@@ -157,7 +158,8 @@ static void on_read(struct work *work) {
 }
 
 static int file_read(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata, struct store_read **ret_read) {
+                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata,
+                     struct store_read **ret_read) {
         struct store_file *file = (struct store_file *)store;
         struct store_read *read = calloc(1, sizeof(*read));
         int r;
@@ -246,7 +248,8 @@ static void on_watch(uv_timer_t *watch) {
         walk_fail(file->list->walk, &failure);
 }
 
-static int file_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata, struct store_list **ret_list) {
+static int file_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata,
+                     struct store_list **ret_list) {
         static const struct store_list_callbacks own = { on_row, on_unreadable, on_walked };
         struct store_file *file = (struct store_file *)store;
         struct store_list *list;

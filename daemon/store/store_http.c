@@ -124,9 +124,11 @@ static void set_failure(struct store_read *read, const struct http_answer *answe
         bool empty_206 = answer->status == 206 && answer->content_bytes == 0 && !answer->has_range;
 
         if (read->verdict == READ_NO_RANGE)
-                failure_set(ret_failure, STORE_NO_RANGE, "no-range", "The server ignores ranges, and the object is too large: %s", thing);
+                failure_set(ret_failure, STORE_NO_RANGE, "no-range", "The server ignores ranges, and the object is too large: %s",
+                            thing);
         else if (empty_206)
-                failure_set(ret_failure, STORE_END, "end", "Nothing at or behind offset %llu: %s", (unsigned long long)read->offset, thing);
+                failure_set(ret_failure, STORE_END, "end", "Nothing at or behind offset %llu: %s", (unsigned long long)read->offset,
+                            thing);
         else if (read->verdict == READ_BAD_RANGE)
                 failure_set(ret_failure, STORE_TRANSIENT, "bad-range", "Content-Range is not what was asked for: %s", thing);
         else if (read->verdict == READ_TOO_LONG)
@@ -184,7 +186,8 @@ static int make_target(const struct store_http *http, const char *name, size_t n
 }
 
 static int http_read(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata, struct store_read **ret_read) {
+                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata,
+                     struct store_read **ret_read) {
         static const struct http_handler handler = { .on_body = on_body, .on_done = on_answer };
         struct store_http *http = (struct store_http *)store;
         struct store_read *read;
@@ -243,7 +246,8 @@ static void on_listed(void *userdata, const struct store_failure *failure, uint6
         ended.callbacks.on_done(ended.userdata, failure, requests);
 }
 
-static int http_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata, struct store_list **ret_list) {
+static int http_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata,
+                     struct store_list **ret_list) {
         static const struct store_list_callbacks own = { on_row, on_unreadable, on_listed };
         struct store_http *http = (struct store_http *)store;
         struct store_list *list;

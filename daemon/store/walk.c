@@ -17,7 +17,7 @@
 #include "daemon/store/event_name.h"
 #include "daemon/store/failure.h"
 
-#define WALK_BATCH 128              /* names that one piece of work looks at */
+#define WALK_BATCH 128 /* names that one piece of work looks at */
 #define WALK_DIRECTORIES_MOST 1000000
 #define WALK_DEPTH_MOST 256
 #define WALK_SLOW_NS 1000000
@@ -54,8 +54,8 @@ struct piece {
         struct found *found;
         size_t found_count;
         bool root_is_file;
-        int error;           /* of the directory, an errno */
-        int look_error;      /* first of a name that is there but cannot be looked at */
+        int error;      /* of the directory, an errno */
+        int look_error; /* first of a name that is there but cannot be looked at */
         size_t look_error_at;
 };
 

@@ -302,7 +302,9 @@ START_TEST(window_is_never_passed) {
         fault_server_order(&server, "{'fault':'delay','ms':2}");
         while (freed < ARRAY_SIZE(jobs)) {
                 while (started < ARRAY_SIZE(jobs) && fetch_room(fetch, harness.store, SIZE)) {
-                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done, &jobs[started], &jobs[started].job), 0);
+                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done, &jobs[started],
+                                                         &jobs[started].job),
+                                         0);
                         started++;
                 }
                 uv_run(&harness.loop, UV_RUN_ONCE);
@@ -388,7 +390,8 @@ static struct store_read scripted_read;
 static unsigned scripted_reads;
 
 static int scripted_start(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                          void (*on_read)(void *userdata, const struct store_read_result *result), void *userdata, struct store_read **ret_read) {
+                          void (*on_read)(void *userdata, const struct store_read_result *result), void *userdata,
+                          struct store_read **ret_read) {
         (void)store;
         (void)name;
         (void)name_size;
@@ -406,7 +409,9 @@ static bool scripted_cancel(struct store_read *read, void (*on_released)(void *u
 }
 
 static const struct store_operations scripted_operations = { .read = scripted_start, .read_cancel = scripted_cancel };
-static struct store scripted = { .operations = &scripted_operations, .endpoint = (char *)"file", .window_start = 2, .reads_hang = true };
+static struct store scripted = {
+        .operations = &scripted_operations, .endpoint = (char *)"file", .window_start = 2, .reads_hang = true
+};
 
 static void begin_scripted(const struct fetch_options *options) {
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
@@ -480,8 +485,11 @@ END_TEST
 
 /* A server without ranges breaks off: what it sends next begins at 0 again. */
 START_TEST(whole_object_begins_anew) {
-        const struct store_read_result part = { .failure = { .class = STORE_TRANSIENT, .code = "reset" }, .size_bytes = 100, .total_bytes = 500 };
-        const struct store_read_result no_range = { .failure = { .class = STORE_NO_RANGE, .code = "no-range" }, .total_bytes = 500 };
+        const struct store_read_result part = { .failure = { .class = STORE_TRANSIENT, .code = "reset" },
+                                                .size_bytes = 100,
+                                                .total_bytes = 500 };
+        const struct store_read_result no_range = { .failure = { .class = STORE_NO_RANGE, .code = "no-range" },
+                                                    .total_bytes = 500 };
         const struct store_read_result whole = { .size_bytes = 500, .total_bytes = 500 };
         struct job job = { 0 };
 
@@ -518,7 +526,8 @@ START_TEST(local_files_are_fetched) {
         fetch_job_free(job.job);
         for (unsigned i = 0; i < 50; i++) {
                 job = (struct job){ 0 };
-                ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, must_not_be_called, &job, &job.job), 0);
+                ck_assert_int_eq(
+                        fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, must_not_be_called, &job, &job.job), 0);
                 fetch_job_free(job.job);
         }
         while (fetch_counters(fetch)->inflight_bytes)

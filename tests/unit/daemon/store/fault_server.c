@@ -79,7 +79,8 @@ static int read_port(int fd) {
 }
 
 void fault_server_start(struct fault_server *server) {
-        char *argv[] = { (char *)"python3", (char *)"tests/fault/fault_server.py", (char *)"--until-stdin-closes", server->root, NULL };
+        char *argv[] = { (char *)"python3", (char *)"tests/fault/fault_server.py", (char *)"--until-stdin-closes", server->root,
+                         NULL };
         posix_spawn_file_actions_t actions;
         int in[2], out[2];
 

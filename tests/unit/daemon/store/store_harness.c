@@ -12,7 +12,7 @@
 #define GUARD_BYTES 64
 #define GUARD 0xa5
 
-const struct http_client_options impatient = { .connect_ms = 1000, .first_byte_ms = 300, .progress_ms = 300, .idle_ms = 1000 };
+const struct http_client_options impatient = { .connect_ms = 10000, .first_byte_ms = 1500, .progress_ms = 1500, .idle_ms = 600000 };
 
 /* libuv opens a pipe for signals with the first loop and never closes it: not a leak of the test that is first to have one. */
 __attribute__((constructor)) static void open_signal_pipe(void) {
@@ -141,8 +141,8 @@ void store_harness_read(struct store_harness *harness, const char *name, uint64_
         harness->buffer = malloc(size + GUARD_BYTES);
         memset(harness->buffer, GUARD, size + GUARD_BYTES);
         harness->done = false;
-        ck_assert_int_eq(harness->store->operations->read(harness->store, name, strlen(name), offset, harness->buffer, size, on_read,
-                                                          harness, &read),
+        ck_assert_int_eq(harness->store->operations->read(harness->store, name, strlen(name), offset, harness->buffer, size,
+                                                          on_read, harness, &read),
                          0);
         wait_until_done(harness);
         for (size_t i = 0; i < GUARD_BYTES; i++)

@@ -54,16 +54,22 @@ static int parse(const char *text, size_t size, size_t piece, struct entries *re
 static const char nginx_listing[] =
         "[\r\n"
         "{ \"name\":\"run\", \"type\":\"directory\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\" },\r\n"
-        "{ \"name\":\"gr\xc3\xbc\xc3\x9f.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":7 },\r\n"
+        "{ \"name\":\"gr\xc3\xbc\xc3\x9f.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":7 "
+        "},\r\n"
         "{ \"name\":\"latin-\xe9-\xff.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":8 },\r\n"
         "{ \"name\":\"new\\nline.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":9 },\r\n"
-        "{ \"name\":\"private\xf4\x8f\xbd\x81.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":10 },\r\n"
+        "{ \"name\":\"private\xf4\x8f\xbd\x81.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", "
+        "\"size\":10 },\r\n"
         "{ \"name\":\"quote\\\"'.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":11 },\r\n"
         "{ \"name\":\"fifo\", \"type\":\"other\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\" }\r\n"
         "]";
 
-static const char *const nginx_names[] = { "run", "gr\xc3\xbc\xc3\x9f.tfevents", "latin-\xe9-\xff.tfevents", "new\nline.tfevents",
-                                           "private\xf4\x8f\xbd\x81.tfevents", "quote\"'.tfevents" };
+static const char *const nginx_names[] = { "run",
+                                           "gr\xc3\xbc\xc3\x9f.tfevents",
+                                           "latin-\xe9-\xff.tfevents",
+                                           "new\nline.tfevents",
+                                           "private\xf4\x8f\xbd\x81.tfevents",
+                                           "quote\"'.tfevents" };
 
 START_TEST(reads_nginx) {
         struct entries entries;
@@ -198,7 +204,8 @@ START_TEST(memory_is_bounded) {
 END_TEST
 
 START_TEST(sizes_and_times_may_be_odd) {
-        static const char text[] = "[{\"name\":\"a\",\"size\":-1,\"mtime\":\"yesterday-ish\"},{\"name\":\"b\",\"size\":9223372036854775807,\"mtime\":1.5},"
+        static const char text[] = "[{\"name\":\"a\",\"size\":-1,\"mtime\":\"yesterday-ish\"},{\"name\":\"b\",\"size\":"
+                                   "9223372036854775807,\"mtime\":1.5},"
                                    "{\"name\":\"c\",\"size\":\"7\",\"mtime\":1e300},{\"name\":\"d\",\"size\":1.5,\"mtime\":null}]";
         struct entries entries;
 

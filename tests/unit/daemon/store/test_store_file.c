@@ -62,8 +62,8 @@ START_TEST(reads_ranges) {
 END_TEST
 
 static const char *const names[] = {
-        "a.tfevents",       "sub/with space.tfevents",  "sub/quote\"'.tfevents",     "sub/percent%41.tfevents",
-        "sub/b\\.tfevents", "sub/new\nline.tfevents",   "sub/latin-\xe9\xff.tfevents", ".hidden/x.tfevents",
+        "a.tfevents",       "sub/with space.tfevents", "sub/quote\"'.tfevents",       "sub/percent%41.tfevents",
+        "sub/b\\.tfevents", "sub/new\nline.tfevents",  "sub/latin-\xe9\xff.tfevents", ".hidden/x.tfevents",
         "d/e/e/p.tfevents", "linked/inside.tfevents",
 };
 
@@ -211,7 +211,8 @@ START_TEST(no_permission_is_told) {
         ck_assert_uint_eq(harness.row_count, 2);
         ck_assert_uint_eq(harness.unreadable_count, 2);
         for (size_t i = 0; i < 2; i++)
-                ck_assert(strcmp(harness.unreadable[i], "locked: EACCES") == 0 || strcmp(harness.unreadable[i], "no-search: EACCES") == 0);
+                ck_assert(strcmp(harness.unreadable[i], "locked: EACCES") == 0 ||
+                          strcmp(harness.unreadable[i], "no-search: EACCES") == 0);
         store_harness_read(&harness, "good/secret.tfevents", 0, 10);
         ck_assert_int_eq(harness.result.failure.class, STORE_PERMANENT);
         ck_assert_str_eq(harness.result.failure.code, "EACCES");
@@ -272,7 +273,9 @@ START_TEST(cancel_at_every_moment) {
                 ck_assert_int_eq(harness.store->operations->list(harness.store, &callbacks, NULL, &list), 0);
                 for (unsigned i = 0; i < turns % 3; i++)
                         uv_run(&harness.loop, UV_RUN_NOWAIT);
-                ck_assert_int_eq(harness.store->operations->read(harness.store, "a.tfevents", 10, 0, buffer, 2000, must_not_be_called, NULL, &read), 0);
+                ck_assert_int_eq(harness.store->operations->read(harness.store, "a.tfevents", 10, 0, buffer, 2000,
+                                                                 must_not_be_called, NULL, &read),
+                                 0);
                 for (volatile unsigned i = 0; i < turns * 500; i++)
                         ; /* a thread gets to somewhere else each time */
                 if (harness.store->operations->read_cancel(read, on_released, buffer))
@@ -312,7 +315,8 @@ START_TEST(cancel_from_a_callback) {
 END_TEST
 
 START_TEST(unknown_urls_are_refused) {
-        static const char *const urls[] = { "s3://bucket/x", "ftp://host/x", "http://", "http:///x", "http://host:port/", "file://host/x" };
+        static const char *const urls[] = { "s3://bucket/x", "ftp://host/x",      "http://",
+                                            "http:///x",     "http://host:port/", "file://host/x" };
         uv_loop_t loop;
 
         ck_assert_int_eq(uv_loop_init(&loop), 0);
