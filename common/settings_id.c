@@ -10,10 +10,21 @@
 
 /* What decides where bytes come from and with which rights. A trailing '*' stands for any rest. */
 static const char *const names[] = {
-        "AWS_*",      "S3_*",        "AZURE_*",     "GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST",
-        "http_proxy", "https_proxy", "no_proxy",    "all_proxy",
-        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",    "ALL_PROXY",
-        "CURL_CA_BUNDLE",            "SSL_CERT_FILE",
+        "AWS_*",
+        "S3_*",
+        "AZURE_*",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "STORAGE_EMULATOR_HOST",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "ALL_PROXY",
+        "CURL_CA_BUNDLE",
+        "SSL_CERT_FILE",
 };
 
 static bool is_storage_setting(const char *variable) {

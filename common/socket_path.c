@@ -87,7 +87,10 @@ int socket_path_listen(const char *given, char **ret_path, char **ret_directory)
         }
         if (ret_directory)
                 *ret_directory = steal_pointer(&directory);
-        if (r < 0 || (r = check_size(path)) < 0)
+        if (r < 0)
+                return r;
+        MUST(path);
+        if ((r = check_size(path)) < 0)
                 return r;
         *ret_path = steal_pointer(&path);
         return 0;

@@ -10,9 +10,9 @@
 #define SOCKET_PATH_SYSTEM "/run/headrace/headrace.sock"
 
 enum socket_place {
-        SOCKET_GIVEN,  /* by --socket: no other is tried */
+        SOCKET_GIVEN,       /* by --socket: no other is tried */
         SOCKET_ENVIRONMENT, /* by HEADRACE_SOCKET */
-        SOCKET_USER,   /* of the own user: whoever could write there is the user */
+        SOCKET_USER,        /* of the own user: whoever could write there is the user */
         SOCKET_SYSTEM,
 };
 

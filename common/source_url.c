@@ -117,9 +117,7 @@ static int file_url_normalize(const char *rest, char **ret_path) {
 }
 
 static size_t authority_size_without_port(const char *scheme, const char *authority, size_t size) {
-        static const struct {
-                const char *scheme, *port;
-        } defaults[] = { { "http", ":80" }, { "https", ":443" } };
+        static const struct { const char *scheme, *port; } defaults[] = { { "http", ":80" }, { "https", ":443" } };
 
         for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
                 size_t port_size = strlen(defaults[i].port);

@@ -287,8 +287,8 @@ static void writer_append(struct wire_writer *writer, struct wire_chunk *take_ch
         writer->queued_bytes += take_chunk->size - take_chunk->sent;
 }
 
-int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags, const struct iovec *parts,
-                    unsigned part_count, const int *fds, unsigned fd_count) {
+int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags, const struct iovec *parts, unsigned part_count,
+                    const int *fds, unsigned fd_count) {
         struct wire_header header = { .type = (uint8_t)type, .fds = (uint8_t)fd_count, .flags = flags };
         CLEANUP(chunk_freep) struct wire_chunk *chunk = NULL;
         size_t size = 0, at = sizeof(header);

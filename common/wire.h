@@ -76,8 +76,8 @@ void wire_writer_deinit(struct wire_writer *writer);
  * Queues a frame: copies the body's parts and duplicates the descriptors (the caller keeps its own). Sends nothing.
  * -ENOMEM, -EMFILE; the queue is as it was then.
  */
-int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags, const struct iovec *parts,
-                    unsigned part_count, const int *fds, unsigned fd_count);
+int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags, const struct iovec *parts, unsigned part_count,
+                    const int *fds, unsigned fd_count);
 
 /* A body in one piece, without descriptors. */
 int wire_writer_add_body(struct wire_writer *writer, enum wire_type type, const void *body, uint32_t size_bytes);

@@ -132,8 +132,7 @@ int command_pages(struct hr_connection *connection, const char *method, const ch
                 if (r)
                         break;
                 result = json_loads(text, 0, NULL);
-                json_array_foreach(json_object_get(result, list), index, row)
-                        on_row(userdata, row);
+                json_array_foreach(json_object_get(result, list), index, row) on_row(userdata, row);
                 next = json_object_get(result, "next");
                 has_more = json_is_string(next);
                 if (has_more)
@@ -156,7 +155,7 @@ static json_t *glob_of(const char *name, const char *suffix) {
                         *out++ = '\\';
                 *out++ = *name;
         }
-        strcpy(out, suffix);
+        memcpy(out, suffix, strlen(suffix) + 1);
         return json_string(glob);
 }
 

@@ -49,12 +49,12 @@ static char *put_half(char *out, const void *element) {
         return json_line_double(out, bits >> 15 ? -value : value);
 }
 
-#define PUT_WHOLE(name, type, put)                            \
-        static char *name(char *out, const void *element) {   \
-                type value;                                   \
-                                                              \
-                memcpy(&value, element, sizeof(value));       \
-                return put(out, value);                       \
+#define PUT_WHOLE(name, type, put) \
+        static char *name(char *out, const void *element) { \
+                type value; \
+\
+                memcpy(&value, element, sizeof(value)); \
+                return put(out, value); \
         }
 
 PUT_WHOLE(put_i8, int8_t, json_line_signed)
@@ -72,31 +72,30 @@ static char *put_bool(char *out, const void *element) {
 
 static const struct dtype {
         const char *name;
-        uint32_t bytes;
         char *(*put)(char *out, const void *element); /* of one part */
-        uint32_t parts;
+        uint32_t bytes, parts;
 } dtypes[] = {
-        [1] = { "DT_FLOAT", 4, put_float, 1 },
-        [2] = { "DT_DOUBLE", 8, put_double, 1 },
-        [3] = { "DT_INT32", 4, put_i32, 1 },
-        [4] = { "DT_UINT8", 1, put_u8, 1 },
-        [5] = { "DT_INT16", 2, put_i16, 1 },
-        [6] = { "DT_INT8", 1, put_i8, 1 },
-        [DTYPE_STRING] = { "DT_STRING", 0, NULL, 0 },
-        [8] = { "DT_COMPLEX64", 8, put_float, 2 },
-        [DTYPE_INT64] = { "DT_INT64", 8, put_i64, 1 },
-        [10] = { "DT_BOOL", 1, put_bool, 1 },
-        [11] = { "DT_QINT8", 1, put_i8, 1 },
-        [12] = { "DT_QUINT8", 1, put_u8, 1 },
-        [13] = { "DT_QINT32", 4, put_i32, 1 },
-        [14] = { "DT_BFLOAT16", 2, put_bfloat16, 1 },
-        [15] = { "DT_QINT16", 2, put_i16, 1 },
-        [16] = { "DT_QUINT16", 2, put_u16, 1 },
-        [17] = { "DT_UINT16", 2, put_u16, 1 },
-        [18] = { "DT_COMPLEX128", 16, put_double, 2 },
-        [19] = { "DT_HALF", 2, put_half, 1 },
-        [22] = { "DT_UINT32", 4, put_u32, 1 },
-        [DTYPE_UINT64] = { "DT_UINT64", 8, put_u64, 1 },
+        [1] = { "DT_FLOAT", put_float, 4, 1 },
+        [2] = { "DT_DOUBLE", put_double, 8, 1 },
+        [3] = { "DT_INT32", put_i32, 4, 1 },
+        [4] = { "DT_UINT8", put_u8, 1, 1 },
+        [5] = { "DT_INT16", put_i16, 2, 1 },
+        [6] = { "DT_INT8", put_i8, 1, 1 },
+        [DTYPE_STRING] = { "DT_STRING", NULL, 0, 0 },
+        [8] = { "DT_COMPLEX64", put_float, 8, 2 },
+        [DTYPE_INT64] = { "DT_INT64", put_i64, 8, 1 },
+        [10] = { "DT_BOOL", put_bool, 1, 1 },
+        [11] = { "DT_QINT8", put_i8, 1, 1 },
+        [12] = { "DT_QUINT8", put_u8, 1, 1 },
+        [13] = { "DT_QINT32", put_i32, 4, 1 },
+        [14] = { "DT_BFLOAT16", put_bfloat16, 2, 1 },
+        [15] = { "DT_QINT16", put_i16, 2, 1 },
+        [16] = { "DT_QUINT16", put_u16, 2, 1 },
+        [17] = { "DT_UINT16", put_u16, 2, 1 },
+        [18] = { "DT_COMPLEX128", put_double, 16, 2 },
+        [19] = { "DT_HALF", put_half, 2, 1 },
+        [22] = { "DT_UINT32", put_u32, 4, 1 },
+        [DTYPE_UINT64] = { "DT_UINT64", put_u64, 8, 1 },
 };
 
 static const struct dtype *dtype_find(uint8_t dtype) {

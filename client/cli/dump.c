@@ -20,7 +20,9 @@ struct word {
 };
 
 static const struct word formats[] = { { "jsonl", 0 }, { "json", 0 }, { "csv", 1 }, { NULL, 0 } };
-static const struct word payloads[] = { { "sha256", PAYLOAD_SHA256 }, { "full", PAYLOAD_FULL }, { "none", PAYLOAD_NONE }, { NULL, 0 } };
+static const struct word payloads[] = {
+        { "sha256", PAYLOAD_SHA256 }, { "full", PAYLOAD_FULL }, { "none", PAYLOAD_NONE }, { NULL, 0 }
+};
 static const struct word transports[] = { { "map", HR_TRANSPORT_MAP }, { "inline", HR_TRANSPORT_INLINE }, { NULL, 0 } };
 
 /* Globs of one option, NULL at the end. */
@@ -49,8 +51,10 @@ static const struct argp_option options[] = {
 static void list_add(struct list *list, const char *item, struct argp_state *state) {
         const char **items = reallocarray(list->items, list->count + 2, sizeof(*items));
 
-        if (!items)
+        if (!items) {
                 argp_failure(state, EXIT_USAGE, ENOMEM, "arguments");
+                return;
+        }
         items[list->count++] = item;
         items[list->count] = NULL;
         list->items = items;
@@ -107,11 +111,15 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child children[] = { { &common_argp, 0, "Daemon:", 10 }, { 0 } };
 static const struct argp argp = {
-        options, parse, "URL",
+        options,
+        parse,
+        "URL",
         "Writes every record below a URL or directory, sorted by run, file and offset: the same to the byte each time."
         "\vGlobs are those of the shell, where * matches / too. Exit codes: 0 all good, 1 some records are damaged or "
         "files unreadable (named on standard error), 2 usage, 3 the source cannot be listed.",
-        children, NULL, NULL,
+        children,
+        NULL,
+        NULL,
 };
 
 /* ---- Work -------------------------------------------------------------------------------------------------------------------------- */
@@ -136,8 +144,9 @@ static void report_news(struct dump *dump, const struct hr_batch *batch) {
                 report_lost(dump, batch);
         } else if (batch->file) {
                 dump->code = EXIT_DAMAGE;
-                complain_file(batch->file->path.bytes,
-                              batch->event == HR_GONE ? "left storage while it was read" : "was replaced while it was read: its lines start anew");
+                complain_file(batch->file->path.bytes, batch->event == HR_GONE
+                                                               ? "left storage while it was read"
+                                                               : "was replaced while it was read: its lines start anew");
         }
 }
 
@@ -152,8 +161,8 @@ static void report_payload(struct dump *dump, const struct hr_batch *batch, cons
 
 /* 0; -errno where it cannot go on. */
 static int write_batch(struct dump *dump, struct hr_batch *batch) {
-        int (*write_record)(struct record_writer *, struct hr_batch *, const struct hr_record *) =
-                dump->arguments->is_csv ? record_text_csv : record_text_json;
+        int (*write_record)(struct record_writer *, struct hr_batch *,
+                            const struct hr_record *) = dump->arguments->is_csv ? record_text_csv : record_text_json;
         const struct hr_record *record;
         int r;
 

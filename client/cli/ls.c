@@ -50,11 +50,15 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child children[] = { { &common_argp, 0, "Daemon:", 10 }, { 0 } };
 static const struct argp argp = {
-        options, parse, "URL",
+        options,
+        parse,
+        "URL",
         "Lists the runs below a URL or directory: files, size, last step, and how long ago it changed."
         "\vExit codes: 0 all good, 1 some records are damaged or files unreadable (named on standard error), 2 usage, "
         "3 the source cannot be listed.",
-        children, NULL, NULL,
+        children,
+        NULL,
+        NULL,
 };
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------------------------- */
@@ -67,7 +71,7 @@ static const bool right[] = { false, false, true, true, true, true };
 struct listing {
         struct hr_connection *connection;
         struct table table;
-        json_t *rows; /* for --json */
+        json_t *rows;    /* for --json */
         bool has_states; /* a run that is not just loaded */
         int64_t runs, files, size_bytes, records, damaged;
         double now;
@@ -143,15 +147,20 @@ static void print_totals(const struct listing *listing, const struct requests *r
         printf("%s %s, %s %s, %s; %s %s + %s %s\n", human_count(runs, listing->runs), listing->runs == 1 ? "run" : "runs",
                human_count(files, listing->files), listing->files == 1 ? "file" : "files",
                human_bytes(size, (uint64_t)listing->size_bytes), human_count(list, requests->list),
-               is_remote ? "LIST" : requests->list == 1 ? "listing" : "listings", human_count(read, requests->read),
-               is_remote ? "GET" : requests->read == 1 ? "read" : "reads");
+               is_remote             ? "LIST"
+               : requests->list == 1 ? "listing"
+                                     : "listings",
+               human_count(read, requests->read),
+               is_remote             ? "GET"
+               : requests->read == 1 ? "read"
+                                     : "reads");
 }
 
 static int print_json(const struct listing *listing, const struct requests *requests) {
         json_t *object = json_pack("{s:s, s:s, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source", requests->url, "prefix",
                                    hr_prefix(listing->connection), "runs", listing->rows, "files", (json_int_t)listing->files,
-                                   "size_bytes", (json_int_t)listing->size_bytes, "records", (json_int_t)listing->records, "damaged",
-                                   (json_int_t)listing->damaged, "requests", "list", (json_int_t)requests->list, "read",
+                                   "size_bytes", (json_int_t)listing->size_bytes, "records", (json_int_t)listing->records,
+                                   "damaged", (json_int_t)listing->damaged, "requests", "list", (json_int_t)requests->list, "read",
                                    (json_int_t)requests->read);
         int r = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 

@@ -107,7 +107,8 @@ static void add_element(struct sink *sink, const struct hr_payload *payload, uin
         }
         out = sink_reserve(sink, 2 * JSON_LINE_NUMBER_MOST + 3);
         if (out)
-                sink_commit(sink, dtype_put(out, payload->dtype, (const uint8_t *)payload->elements + (uint64_t)index * payload->element_bytes));
+                sink_commit(sink, dtype_put(out, payload->dtype,
+                                            (const uint8_t *)payload->elements + (uint64_t)index * payload->element_bytes));
 }
 
 static void add_data(struct sink *sink, const struct hr_payload *payload) {
@@ -153,7 +154,8 @@ static void add_shape(struct sink *sink, const struct hr_payload *payload) {
                 sink_add_text(sink, ",\"unknown_rank\":true");
 }
 
-void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape, enum payload_mode mode) {
+void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape,
+                         enum payload_mode mode) {
         const struct hr_payload *payload = &shape->payload;
         char text[DTYPE_NAME_SIZE];
         const char *name = dtype_name(shape->has_payload ? payload->dtype : record->dtype, text);

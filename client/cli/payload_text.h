@@ -9,5 +9,6 @@
 #include "client/cli/record_text.h"
 #include "client/cli/sink.h"
 
-void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape, enum payload_mode mode);
+void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape,
+                         enum payload_mode mode);
 void payload_text_blobs(struct sink *sink, const struct record_shape *shape, enum payload_mode mode);

@@ -39,10 +39,15 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
 
 static const struct argp_child children[] = { { &common_argp, 0, "Daemon:", 10 }, { 0 } };
 static const struct argp argp = {
-        options, parse, NULL,
+        options,
+        parse,
+        NULL,
         "Says what the running daemon does: its sources, its memory, its sessions."
-        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no daemon runs or a source cannot be listed.",
-        children, NULL, NULL,
+        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no daemon runs or a source cannot be "
+        "listed.",
+        children,
+        NULL,
+        NULL,
 };
 
 static const char *text_of(const json_t *object, const char *key, const char *fallback) {
@@ -98,8 +103,7 @@ static void print_status(const struct hr_connection *connection, const json_t *s
         printf("%s, pid %lld, up %s, %s\n", text_of(status, "server", "?"), (long long)number_of(status, "pid"),
                human_age(age, json_number_value(json_object_get(status, "uptime_s"))), hr_daemon_name(connection));
         print_ring(status);
-        json_array_foreach(json_object_get(status, "sources"), index, source)
-                print_source(source, code);
+        json_array_foreach(json_object_get(status, "sources"), index, source) print_source(source, code);
 }
 
 static int show(const struct arguments *arguments, struct hr_connection *connection) {
@@ -134,7 +138,8 @@ int command_status(int argc, char **argv) {
         connect_options.client = "headrace";
         connect_options.socket = arguments.common.socket;
         if (hr_connect(&connect_options, &connection, &error)) {
-                complain("no daemon answers", error ? error : strerror(ENOMEM), "start headraced, or name its socket: --socket PATH");
+                complain("no daemon answers", error ? error : strerror(ENOMEM),
+                         "start headraced, or name its socket: --socket PATH");
                 return EXIT_SOURCE;
         }
         code = show(&arguments, connection);

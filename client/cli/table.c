@@ -74,6 +74,7 @@ static void print_row(const struct table *table, const char *const *cells, const
 void table_print(const struct table *table, const bool *hidden) {
         size_t widths[TABLE_COLUMNS_MOST];
 
+        MUST(table->column_count > 0);
         for (size_t i = 0; i < table->column_count; i++)
                 widths[i] = width_of(table->heads[i]);
         for (size_t i = 0; i < table->cell_count; i++) {

@@ -65,13 +65,14 @@ enum hr_daemon {
 struct hr_options {
         size_t size_bytes;
         enum hr_daemon daemon;
-        const char *socket;  /* path of the only socket to try; NULL: HEADRACE_SOCKET, the own user's, the system's */
-        const char *program; /* headraced to start; NULL: HEADRACE_DAEMON, beside this program, the one installed, PATH */
-        const char *client;  /* name of this program for the daemon's status; NULL: "libheadrace" */
+        const char *socket;           /* path of the only socket to try; NULL: HEADRACE_SOCKET, the own user's, the system's */
+        const char *program;          /* headraced to start; NULL: HEADRACE_DAEMON, beside this program, the one installed, PATH */
+        const char *client;           /* name of this program for the daemon's status; NULL: "libheadrace" */
         const char *const *arguments; /* more arguments for a private daemon, NULL at the end; or NULL */
 };
 
-#define HR_OPTIONS { .size_bytes = sizeof(struct hr_options) }
+#define HR_OPTIONS \
+        { .size_bytes = sizeof(struct hr_options) }
 
 /*
  * Connects to a daemon that has the URL (or path) under one of its sources and, if it is the own user's, the same storage settings in
@@ -165,7 +166,8 @@ struct hr_subscription {
         size_t position_count;
 };
 
-#define HR_SUBSCRIPTION { .size_bytes = sizeof(struct hr_subscription) }
+#define HR_SUBSCRIPTION \
+        { .size_bytes = sizeof(struct hr_subscription) }
 
 /* Starts the stream; one a connection. -EBUSY: there is one; -EBADF: what the daemon sent cannot be mapped; as hr_call(). */
 int hr_subscribe(struct hr_connection *connection, const struct hr_subscription *subscription);
@@ -246,14 +248,14 @@ enum hr_batch_flag {
 /* What hr_next() gives: records of one range of one file, or news of a file. Valid until the next hr_next(). */
 struct hr_batch {
         enum hr_event event;
-        uint32_t flags; /* enum hr_batch_flag */
+        uint32_t flags;       /* enum hr_batch_flag */
         struct hr_file *file; /* NULL: news of a file of which nothing was delivered */
         uint64_t file_id, file_version;
         uint64_t begin_offset, end_offset; /* of the range in the file */
         uint64_t lost_count;
-        uint32_t skipped_count; /* damaged records in the range */
-        uint32_t record_count;  /* before the filters */
-        double min_wall_time;   /* of all Events in the range; +infinity: none */
+        uint32_t skipped_count;  /* damaged records in the range */
+        uint32_t record_count;   /* before the filters */
+        double min_wall_time;    /* of all Events in the range; +infinity: none */
         struct hr_position next; /* where a stream would go on behind this batch */
 
         /* Of the inline functions. */
@@ -305,7 +307,8 @@ struct hr_payload {
  * The payload of a record of the current batch, in place; an external one is fetched (waiting for it). Valid until the next hr_payload()
  * or hr_next(). -ENOENT: a scalar or a mark, which have none; HR_E_GONE, HR_E_UNREADABLE; -EPROTO.
  */
-int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record, struct hr_payload *ret_payload);
+int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record,
+               struct hr_payload *ret_payload);
 
 /* index < element_count. One string or blob; not NUL-terminated. */
 struct hr_text hr_payload_string(const struct hr_payload *payload, uint32_t index);

@@ -106,7 +106,7 @@ static int send_message(struct hr_connection *connection, json_t *take_message) 
 
 int call_start(struct hr_connection *connection, const char *method, json_t *take_params) {
         struct call *call = &connection->call;
-        json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", (json_int_t)(call->id + 1), "method", method,
+        json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", (json_int_t)call->id + 1, "method", method,
                                     "params", take_params);
         int r;
 

@@ -59,8 +59,9 @@ static int hello(struct hr_connection *connection, const struct hr_options *opti
 }
 
 /* Connects and says hello. The error is the finder's. */
-static int greet(struct finder *finder, int take_fd, char *take_name, pid_t helper, int timeout_ms, struct hr_connection **ret_connection) {
-        struct hr_connection *connection;
+static int greet(struct finder *finder, int take_fd, char *take_name, pid_t helper, int timeout_ms,
+                 struct hr_connection **ret_connection) {
+        struct hr_connection *connection = NULL;
         int r = link_new(take_fd, &connection), status;
 
         if (r < 0) {
@@ -94,7 +95,7 @@ static int connect_path(const char *path, int *ret_fd) {
                 return -errno;
         if (strlen(path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
-        strcpy(address.sun_path, path);
+        memcpy(address.sun_path, path, strlen(path) + 1);
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
                 return -errno;
         *ret_fd = steal_fd(&fd);
@@ -148,11 +149,12 @@ static int take_source(struct hr_connection *connection, const char *url) {
 }
 
 static int try_path(struct finder *finder, const struct socket_path *path, struct hr_connection **ret_connection) {
-        struct hr_connection *connection;
+        struct hr_connection *connection = NULL;
         int r = greet_path(finder, path->path, &connection);
 
         if (r)
                 return r;
+        MUST(connection);
         if (finder->url && path->place == SOCKET_USER && !has_same_settings(connection))
                 r = finder_fail(finder, -ENOENT, "%s: has other storage settings in its environment", hr_daemon_name(connection));
         else if (finder->url && (r = take_source(connection, finder->url)) < 0)

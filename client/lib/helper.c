@@ -27,7 +27,7 @@ static char *beside_this_program(void) {
         slash = strrchr(path, '/');
         if (!slash)
                 return NULL;
-        strcpy(slash + 1, "headraced");
+        memcpy(slash + 1, "headraced", sizeof("headraced"));
         return access(path, X_OK) == 0 ? strdup(path) : NULL;
 }
 
@@ -94,7 +94,8 @@ static int start(const char *program, int socket_fd, const char *url, const char
         return spawn(program, argv, socket_fd, ret_pid);
 }
 
-int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd, pid_t *ret_pid, char **ret_program) {
+int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd, pid_t *ret_pid,
+                 char **ret_program) {
         CLEANUP(close_fdp) int ours = -1;
         CLEANUP(close_fdp) int theirs = -1;
         char *program = find_program(given);

@@ -29,7 +29,7 @@ struct inbox {
         uint64_t count, held_bytes;
         struct inbox_item *partial;
         struct inbox_item *payload; /* whole answer to `payload` */
-        const char *problem;       /* static; why inbox_take_frame() gave -EPROTO */
+        const char *problem;        /* static; why inbox_take_frame() gave -EPROTO */
 };
 
 void inbox_init(struct inbox *inbox);

@@ -47,8 +47,8 @@ struct hr_connection {
         pid_t helper; /* private daemon, 0: none */
 
         char *error;
-        int broken;            /* -errno: the connection is of no more use */
-        int64_t refusal_code;  /* of an error without an id, by which the daemon ended the connection or the stream */
+        int broken;           /* -errno: the connection is of no more use */
+        int64_t refusal_code; /* of an error without an id, by which the daemon ended the connection or the stream */
         char *refusal_message;
 };
 

@@ -98,7 +98,8 @@ static void fill_payload(const struct extent_payload_view *view, struct hr_paylo
         };
 }
 
-int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record, struct hr_payload *ret_payload) {
+int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record,
+               struct hr_payload *ret_payload) {
         struct stream *stream = connection->stream;
         struct extent_payload_view payload;
         struct extent_view view;

@@ -152,8 +152,8 @@ static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct e
         return 0;
 }
 
-int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run, struct extent_string tag,
-                     struct known_series **ret_series, bool *ret_added) {
+int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run,
+                     struct extent_string tag, struct known_series **ret_series, bool *ret_added) {
         struct known_series *series, **chain;
         int r = series_grow(table);
 
@@ -207,7 +207,8 @@ int series_table_set(struct known_series *series, uint8_t data_class, struct ext
         return 0;
 }
 
-bool series_table_learn(struct known_series *series, const struct extent_view *view, const struct extent_series *entry, int *ret_r) {
+bool series_table_learn(struct known_series *series, const struct extent_view *view, const struct extent_series *entry,
+                        int *ret_r) {
         struct metadata metadata = series->metadata;
 
         *ret_r = 0;

@@ -38,8 +38,8 @@ void series_table_init(struct series_table *table);
 void series_table_deinit(struct series_table *table);
 
 /* Finds or makes the series of an extent. *ret_added tells which. -ENOMEM. */
-int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run, struct extent_string tag,
-                     struct known_series **ret_series, bool *ret_added);
+int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run,
+                     struct extent_string tag, struct known_series **ret_series, bool *ret_added);
 
 /* Goes on with the metadata of an extent, and keeps a copy. True if it changed. -ENOMEM as *ret_r. */
 bool series_table_learn(struct known_series *series, const struct extent_view *view, const struct extent_series *entry, int *ret_r);

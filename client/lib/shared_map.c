@@ -86,7 +86,7 @@ static const char *take_queue(struct shared_map *map, uint64_t instance_id) {
 }
 
 static int map_take(struct shared_map *map, const int fds[3]) {
-        const void *data, *queue, *ack;
+        const void *data = NULL, *queue = NULL, *ack = NULL;
         uint64_t instance_id = 0;
         int r;
 
@@ -99,6 +99,7 @@ static int map_take(struct shared_map *map, const int fds[3]) {
         if ((r = map_file(fds[2], SEALS_ACK, sizeof(struct ring_ack), PROT_READ | PROT_WRITE, &ack, &map->ack_bytes)) < 0)
                 return map_fail(map, r, "the ack fd is not sealed, or too small");
         map->ack = (struct ring_ack *)(uintptr_t)ack;
+        MUST(data && queue && ack);
         if ((map->problem = take_super(map, &instance_id)) || (map->problem = take_queue(map, instance_id)))
                 return -EBADF;
         return 0;

@@ -152,7 +152,8 @@ static int take_news(struct hr_connection *connection, const struct ring_entry *
         return 0;
 }
 
-static int learn_series(struct hr_connection *connection, const struct extent_view *view, struct extent_string run, uint32_t index) {
+static int learn_series(struct hr_connection *connection, const struct extent_view *view, struct extent_string run,
+                        uint32_t index) {
         struct stream *stream = connection->stream;
         const struct extent_series *entry = &view->series[index];
         struct known_series *series;
@@ -164,8 +165,8 @@ static int learn_series(struct hr_connection *connection, const struct extent_vi
         if (r < 0)
                 return r;
         /* Where the stream began behind the start, or the texts were too long for the extent, the daemon knows more. */
-        if (!series->was_asked && ((added && stream->asks_series && !(entry->flags & EXTENT_SERIES_METADATA)) ||
-                                   entry->flags & EXTENT_SERIES_LEFT_OUT)) {
+        if (!series->was_asked &&
+            ((added && stream->asks_series && !(entry->flags & EXTENT_SERIES_METADATA)) || entry->flags & EXTENT_SERIES_LEFT_OUT)) {
                 series->was_asked = true;
                 if ((r = subscribe_ask_series(connection, series)) < 0)
                         return r;
@@ -288,7 +289,8 @@ static int take_batch(struct hr_connection *connection, struct hr_batch *ret_bat
         if (r)
                 return r;
         batch.file_id = entry.file_id;
-        batch.flags = (entry.flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) | (entry.flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
+        batch.flags = (entry.flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) |
+                      (entry.flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
                       (entry.flags & RING_ENTRY_DAMAGED ? HR_BATCH_DAMAGED : 0);
         r = extent ? take_records(connection, &entry, extent, &batch) : take_news(connection, &entry, &batch);
         if (r == 0)

@@ -21,7 +21,7 @@ struct stream {
         enum hr_transport transport;
         struct shared_map map;
         struct inbox_item *item; /* inline: of the current batch */
-        uint64_t taken, acked;  /* inline: entries */
+        uint64_t taken, acked;   /* inline: entries */
 
         struct globs tags, plugins;
         bool asks_series; /* began behind the start: metadata may stand before it */
@@ -29,10 +29,10 @@ struct stream {
         uint64_t source_id; /* has_source: records of other sources are not given out */
 
         struct series_table table;
-        struct extent_view view;    /* of the current batch; bytes NULL: none */
-        struct hr_series **series;  /* of its series table: NULL where the filters say no */
+        struct extent_view view;   /* of the current batch; bytes NULL: none */
+        struct hr_series **series; /* of its series table: NULL where the filters say no */
         size_t series_space;
-        struct inbox_item *payload;  /* that hr_payload() fetched */
+        struct inbox_item *payload; /* that hr_payload() fetched */
         const void *payload_memory; /* likewise, mapped */
         uint64_t payload_bytes;
 

@@ -37,7 +37,7 @@ static char *escape_glob(const char *name, const char *suffix) {
                         *out++ = '\\';
                 *out++ = *name;
         }
-        strcpy(out, suffix);
+        memcpy(out, suffix, strlen(suffix) + 1);
         return escaped;
 }
 
@@ -101,8 +101,9 @@ static json_t *from_json(const struct hr_subscription *subscription) {
 }
 
 static int subscription_json(struct hr_connection *connection, const struct hr_subscription *subscription, json_t **ret_params) {
-        json_t *params = json_pack("{s:s, s:b, s:s, s:o*}", "order", order_names[subscription->order], "follow", subscription->follow,
-                                   "transport", transport_names[subscription->transport], "from", from_json(subscription));
+        json_t *params = json_pack("{s:s, s:b, s:s, s:o*}", "order", order_names[subscription->order], "follow",
+                                   subscription->follow, "transport", transport_names[subscription->transport], "from",
+                                   from_json(subscription));
         int r = params ? 0 : -ENOMEM;
 
         if (r == 0 && connection->source)
@@ -142,7 +143,8 @@ static int copy_globs(const char *const *patterns, struct globs *globs) {
 static int stream_new(struct hr_connection *connection, const struct hr_subscription *subscription, struct stream **ret_stream) {
         struct stream *stream = calloc(1, sizeof(*stream));
 
-        if (!stream || copy_globs(subscription->tags, &stream->tags) < 0 || copy_globs(subscription->plugins, &stream->plugins) < 0) {
+        if (!stream || copy_globs(subscription->tags, &stream->tags) < 0 ||
+            copy_globs(subscription->plugins, &stream->plugins) < 0) {
                 stream_free(stream);
                 return link_fail(connection, -ENOMEM, "%s", strerror(ENOMEM));
         }
@@ -188,6 +190,7 @@ int hr_subscribe(struct hr_connection *connection, const struct hr_subscription 
                 json_decref(params);
                 return r;
         }
+        MUST(stream);
         r = call_start(connection, "subscribe", params);
         if (r == 0)
                 r = call_finish(connection, -1);

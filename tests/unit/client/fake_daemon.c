@@ -59,7 +59,8 @@ void fake_daemon_init(struct fake_daemon *fake) {
 
 /* ---- The thread -------------------------------------------------------------------------------------------------------------------- */
 
-static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *body, size_t size, const int *fds, unsigned fd_count) {
+static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *body, size_t size, const int *fds,
+                       unsigned fd_count) {
         struct iovec part = { (void *)(uintptr_t)body, size };
         struct wire_writer writer;
 
@@ -70,7 +71,8 @@ static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *
         wire_writer_deinit(&writer);
 }
 
-static void answer(struct fake_daemon *fake, const json_t *request, const char *member, const char *text, const int *fds, unsigned fd_count) {
+static void answer(struct fake_daemon *fake, const json_t *request, const char *member, const char *text, const int *fds,
+                   unsigned fd_count) {
         json_t *message = json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", json_object_get(request, "id"), member,
                                     json_loads(text, 0, NULL));
         CLEANUP(freep) char *dump = json_dumps(message, JSON_COMPACT);
@@ -267,11 +269,13 @@ static void put_text(struct builder *builder, const char *text, uint32_t *ret_of
         *ret_offset = put(builder, text, *ret_size, 1);
 }
 
-static uint64_t finish(struct builder *builder, const struct fake_extent *fake, struct extent_header *header, struct extent_series *series,
-                       const char *const *tags, const char *const *plugins) {
+static uint64_t finish(struct builder *builder, const struct fake_extent *fake, struct extent_header *header,
+                       struct extent_series *series, const char *const *tags, const char *const *plugins) {
         for (uint32_t i = 0; i < header->series_count; i++) {
-                series[i] = (struct extent_series){ .series_id = 100 + i, .data_class = EXTENT_CLASS_UNKNOWN,
-                                                    .flags = EXTENT_SERIES_METADATA, .written_as = EXTENT_WRITTEN_TENSOR };
+                series[i] = (struct extent_series){ .series_id = 100 + i,
+                                                    .data_class = EXTENT_CLASS_UNKNOWN,
+                                                    .flags = EXTENT_SERIES_METADATA,
+                                                    .written_as = EXTENT_WRITTEN_TENSOR };
                 put_text(builder, tags[i], &series[i].tag_offset, &series[i].tag_size);
                 put_text(builder, plugins[i], &series[i].plugin_offset, &series[i].plugin_size);
         }
@@ -304,8 +308,13 @@ uint64_t fake_extent_write(void *memory, const struct fake_extent *fake) {
         memset(memory, 0, FAKE_EXTENT_BYTES);
         header.records_offset = sizeof(header);
         for (uint32_t i = 0; i < fake->record_count; i++) {
-                struct extent_record record = { .step = i, .wall_time = 1000 + i, .value = i / 2.0, .series = i % 2,
-                                                .kind = EXTENT_KIND_SCALAR, .dtype = 1, .source_offset = 40 * (uint64_t)i,
+                struct extent_record record = { .step = i,
+                                                .wall_time = 1000 + i,
+                                                .value = i / 2.0,
+                                                .series = i % 2,
+                                                .kind = EXTENT_KIND_SCALAR,
+                                                .dtype = 1,
+                                                .source_offset = 40 * (uint64_t)i,
                                                 .source_size = 40 };
 
                 put(&builder, &record, sizeof(record), 64);
@@ -321,8 +330,13 @@ uint64_t fake_extent_write_tensor(void *memory, const struct fake_extent *fake, 
         static const int64_t dimension = 2;
         struct builder builder = { memory, sizeof(struct extent_header) };
         struct extent_header header = { .record_count = 1, .series_count = 1, .records_offset = sizeof(struct extent_header) };
-        struct extent_record record = { .step = 5, .wall_time = 1000, .kind = EXTENT_KIND_TENSOR, .dtype = 1, .source_offset = 40,
-                                        .source_size = 60, .value_index = 3 };
+        struct extent_record record = { .step = 5,
+                                        .wall_time = 1000,
+                                        .kind = EXTENT_KIND_TENSOR,
+                                        .dtype = 1,
+                                        .source_offset = 40,
+                                        .source_size = 60,
+                                        .value_index = 3 };
         struct extent_series series[1];
 
         memset(memory, 0, FAKE_EXTENT_BYTES);

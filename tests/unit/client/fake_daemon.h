@@ -30,7 +30,7 @@ struct fake_daemon {
         struct ring_queue *queue;
         struct ring_ack *ack;
         uint64_t pushed;
-        int unsealed;    /* which of the fds does not get unsealed_seal; -1: none */
+        int unsealed; /* which of the fds does not get unsealed_seal; -1: none */
         int unsealed_seal;
 
         /* What the thread answers; set before the call. JSON texts. */

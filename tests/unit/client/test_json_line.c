@@ -40,7 +40,9 @@ static const struct {
         { "loss/train", "loss/train" },
         { "\"\\\x01\x1f\x7f\b\f\n\r\t</script>", "\"\\\x01\x1f\x7f\b\f\n\r\t</script>" },
         { "\xc3\xa9\xf0\x9f\x98\x80\xef\xbf\xbf", "\xc3\xa9\xf0\x9f\x98\x80\xef\xbf\xbf" },
-        { "a\xff" "b", "a" R "b" },
+        { "a\xff"
+          "b",
+          "a" R "b" },
         { "\xe2\x82", R },
         { "\xe2\x28\xa1", R "\x28" R },
         { "\xf0\x9f\x98", R },

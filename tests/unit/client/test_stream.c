@@ -366,19 +366,45 @@ START_TEST(wrong_super_block) {
                 super = world.fake.super;
                 queue = world.fake.queue;
                 switch (i) {
-                case 0: super->magic++; break;
-                case 1: super->abi_major++; break;
-                case 2: super->features_incompatible = 1; break;
-                case 3: super->size_bytes--; break;
-                case 4: super->segment_count++; break;
-                case 5: super->segment_bytes = UINT64_MAX / 2 + 1; break;
-                case 6: super->segments_offset = UINT64_MAX - 63; break;
-                case 7: super->table_offset = FAKE_DATA_BYTES - 8; break;
-                case 8: super->segment_count = 0; break;
-                case 9: queue->magic++; break;
-                case 10: queue->entries_offset = RING_QUEUE_BYTES - 64; break;
-                case 11: queue->entry_count = 1000; break; /* no power of two */
-                case 12: queue->instance_id++; break;
+                case 0:
+                        super->magic++;
+                        break;
+                case 1:
+                        super->abi_major++;
+                        break;
+                case 2:
+                        super->features_incompatible = 1;
+                        break;
+                case 3:
+                        super->size_bytes--;
+                        break;
+                case 4:
+                        super->segment_count++;
+                        break;
+                case 5:
+                        super->segment_bytes = UINT64_MAX / 2 + 1;
+                        break;
+                case 6:
+                        super->segments_offset = UINT64_MAX - 63;
+                        break;
+                case 7:
+                        super->table_offset = FAKE_DATA_BYTES - 8;
+                        break;
+                case 8:
+                        super->segment_count = 0;
+                        break;
+                case 9:
+                        queue->magic++;
+                        break;
+                case 10:
+                        queue->entries_offset = RING_QUEUE_BYTES - 64;
+                        break;
+                case 11:
+                        queue->entry_count = 1000;
+                        break; /* no power of two */
+                case 12:
+                        queue->instance_id++;
+                        break;
                 }
                 connect_to(&world);
                 ck_assert_msg(subscribe(&world) == -EBADF, "case %d", i);
@@ -410,16 +436,36 @@ START_TEST(wrong_entries) {
                 ck_assert_int_eq(subscribe(&world), 0);
                 entry = place(&world);
                 switch (i) {
-                case 0: entry.segment = FAKE_SEGMENTS; break;
-                case 1: entry.segment = UINT32_MAX; break;
-                case 2: entry.offset_bytes = FAKE_SEGMENT_BYTES; break;
-                case 3: entry.offset_bytes = 8; break;
-                case 4: entry.offset_bytes = UINT32_MAX - 63; break;
-                case 5: entry.size_bytes = UINT32_MAX; break;
-                case 6: entry.size_bytes = 64; break; /* less than the extent's header says */
-                case 7: entry.record_count = 6; break;
-                case 8: entry.first_record = UINT32_MAX; break;
-                case 9: entry.generation = 1; break;
+                case 0:
+                        entry.segment = FAKE_SEGMENTS;
+                        break;
+                case 1:
+                        entry.segment = UINT32_MAX;
+                        break;
+                case 2:
+                        entry.offset_bytes = FAKE_SEGMENT_BYTES;
+                        break;
+                case 3:
+                        entry.offset_bytes = 8;
+                        break;
+                case 4:
+                        entry.offset_bytes = UINT32_MAX - 63;
+                        break;
+                case 5:
+                        entry.size_bytes = UINT32_MAX;
+                        break;
+                case 6:
+                        entry.size_bytes = 64;
+                        break; /* less than the extent's header says */
+                case 7:
+                        entry.record_count = 6;
+                        break;
+                case 8:
+                        entry.first_record = UINT32_MAX;
+                        break;
+                case 9:
+                        entry.generation = 1;
+                        break;
                 }
                 fake_daemon_push(&world.fake, &entry);
                 ck_assert_msg(hr_next(world.connection, -1, &batch) == -EPROTO, "case %d", i);
@@ -444,12 +490,24 @@ START_TEST(wrong_extents) {
                 header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET + FAKE_SEGMENT_BYTES);
                 records = (struct extent_record *)(header + 1);
                 switch (i) {
-                case 0: header->magic++; break;
-                case 1: header->record_count = UINT32_MAX; break;
-                case 2: header->run_name_size = UINT32_MAX; break;
-                case 3: records[4].series = 2; break;
-                case 4: records[4].series = EXTENT_SERIES_NONE; break; /* of a scalar */
-                case 5: header->file_id++; break;
+                case 0:
+                        header->magic++;
+                        break;
+                case 1:
+                        header->record_count = UINT32_MAX;
+                        break;
+                case 2:
+                        header->run_name_size = UINT32_MAX;
+                        break;
+                case 3:
+                        records[4].series = 2;
+                        break;
+                case 4:
+                        records[4].series = EXTENT_SERIES_NONE;
+                        break; /* of a scalar */
+                case 5:
+                        header->file_id++;
+                        break;
                 }
                 fake_daemon_push(&world.fake, &entry);
                 ck_assert_msg(hr_next(world.connection, -1, &batch) == -EPROTO, "case %d", i);
@@ -489,11 +547,21 @@ START_TEST(wrong_frames) {
                 ck_assert_int_eq(subscribe(&world), 0);
                 memcpy(body, &huge, sizeof(huge));
                 switch (i) {
-                case 0: fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 63); break;  /* no entry */
-                case 1: fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 64); break;  /* too short */
-                case 2: fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 192); break; /* too long */
-                case 3: fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 128); break; /* no extent */
-                case 4: fake_daemon_send(&world.fake, WIRE_JSON, 0, "[nonsense", 9); break;
+                case 0:
+                        fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 63);
+                        break; /* no entry */
+                case 1:
+                        fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 64);
+                        break; /* too short */
+                case 2:
+                        fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 192);
+                        break; /* too long */
+                case 3:
+                        fake_daemon_send(&world.fake, WIRE_EXTENT, 0, body, 128);
+                        break; /* no extent */
+                case 4:
+                        fake_daemon_send(&world.fake, WIRE_JSON, 0, "[nonsense", 9);
+                        break;
                 }
                 ck_assert_msg(hr_next(world.connection, -1, &batch) == -EPROTO, "case %d", i);
                 end(&world);
@@ -761,8 +829,8 @@ START_TEST(no_daemon_to_start) {
 END_TEST
 
 RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter, news_of_files, sleeps_and_is_woken,
-            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait, stream_that_cannot_be_completed, session_ended_by_the_daemon,
-            wrong_seals, no_descriptors, wrong_super_block, unknown_compatible_features_are_fine, wrong_entries, wrong_extents, wrong_tail,
-            wrong_frames, more_than_was_acknowledged, refusals, other_protocol, payload_in_place, payload_fetched,
-            payload_of_a_scalar_or_another_batch, series_from_before_the_position, url_below_a_source, url_of_no_source,
-            no_daemon_to_start)
+            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait, stream_that_cannot_be_completed,
+            session_ended_by_the_daemon, wrong_seals, no_descriptors, wrong_super_block, unknown_compatible_features_are_fine,
+            wrong_entries, wrong_extents, wrong_tail, wrong_frames, more_than_was_acknowledged, refusals, other_protocol,
+            payload_in_place, payload_fetched, payload_of_a_scalar_or_another_batch, series_from_before_the_position,
+            url_below_a_source, url_of_no_source, no_daemon_to_start)

@@ -36,9 +36,19 @@ START_TEST(order_does_not_matter) {
 END_TEST
 
 START_TEST(every_name_counts) {
-        static char *const names[] = { "AWS_PROFILE=a", "S3_ENDPOINT=a", "AZURE_X=a", "GOOGLE_APPLICATION_CREDENTIALS=a",
-                                       "STORAGE_EMULATOR_HOST=a", "http_proxy=a", "https_proxy=a", "no_proxy=a",
-                                       "HTTP_PROXY=a", "HTTPS_PROXY=a", "NO_PROXY=a", "CURL_CA_BUNDLE=a", "SSL_CERT_FILE=a" };
+        static char *const names[] = { "AWS_PROFILE=a",
+                                       "S3_ENDPOINT=a",
+                                       "AZURE_X=a",
+                                       "GOOGLE_APPLICATION_CREDENTIALS=a",
+                                       "STORAGE_EMULATOR_HOST=a",
+                                       "http_proxy=a",
+                                       "https_proxy=a",
+                                       "no_proxy=a",
+                                       "HTTP_PROXY=a",
+                                       "HTTPS_PROXY=a",
+                                       "NO_PROXY=a",
+                                       "CURL_CA_BUNDLE=a",
+                                       "SSL_CERT_FILE=a" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 char *const environment[] = { names[i], NULL };

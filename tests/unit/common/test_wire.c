@@ -82,13 +82,13 @@ END_TEST
 
 START_TEST(malformed) {
         static const uint8_t frames[][8] = {
-                { 0, 0, 0, 0, 0, 0, 0, 0 },                     /* unknown types */
+                { 0, 0, 0, 0, 0, 0, 0, 0 }, /* unknown types */
                 { 4, 0, 0, 0, 0, 0, 0, 0 },
-                { 0x7b, 0, 0, 0, 0, 0, 0, 0 },                  /* a line, where lines are not wanted */
-                { 1, 5, 0, 0, 0, 0, 0, 0 },                     /* descriptors */
-                { 1, 0, 0, 0, 101, 0, 0, 0 },                   /* lengths */
+                { 0x7b, 0, 0, 0, 0, 0, 0, 0 }, /* a line, where lines are not wanted */
+                { 1, 5, 0, 0, 0, 0, 0, 0 },    /* descriptors */
+                { 1, 0, 0, 0, 101, 0, 0, 0 },  /* lengths */
                 { 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff },
-                { 3, 0, 0, 0, 1, 0, 0, 0 },                     /* a wake with a body */
+                { 3, 0, 0, 0, 1, 0, 0, 0 }, /* a wake with a body */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -214,10 +214,9 @@ static void send_descriptors(int socket_fd, unsigned count) {
         } control = { 0 };
         char byte = 1;
         struct iovec part = { &byte, 1 };
-        struct msghdr message = { .msg_iov = &part,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+        struct msghdr message = {
+                .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(count * sizeof(int))
+        };
 
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
