@@ -36,9 +36,9 @@ static json_t *source_urls(const struct catalog *catalog) {
         return urls;
 }
 
-static json_t *limits(const struct server *server) {
+static json_t *limits(const struct pipeline *pipeline) {
         return json_pack("{s:i, s:i, s:i}", "client_frame", WIRE_CLIENT_BODY_MAX, "daemon_frame", WIRE_DAEMON_BODY_MAX, "sessions",
-                         (int)server_sessions_max(server));
+                         (int)pipeline_readers_max(pipeline));
 }
 
 int methods_hello(struct rpc_call *call, json_t **ret_result) {
@@ -53,7 +53,7 @@ int methods_hello(struct rpc_call *call, json_t **ret_result) {
         *ret_result = json_pack("{s:s, s:i, s:[s,s], s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "server", options->version, "protocol",
                                 PROTOCOL, "features", "map", "inline", "instance", name_id(ring.instance_id), "settings",
                                 name_id(options->settings_id), "private", options->socket_path == NULL, "pid", (json_int_t)getpid(),
-                                "uid", (json_int_t)geteuid(), "limits", limits(peer->server), "sources",
+                                "uid", (json_int_t)geteuid(), "limits", limits(pipeline), "sources",
                                 source_urls(pipeline_catalog(pipeline)));
         if (!*ret_result)
                 return -ENOMEM;
@@ -190,6 +190,16 @@ static json_t *describe_session(const struct pipeline *pipeline, const struct se
                          (json_int_t)status.quota_segments);
 }
 
+/* Either the ring is too small for one more, or the configuration allows fewer than it has room for. */
+static int refuse_session(struct rpc_call *call, const struct pipeline *pipeline, uint64_t needed_bytes) {
+        struct ring_status ring;
+
+        ring_status(pipeline_ring((struct pipeline *)pipeline), &ring);
+        if (needed_bytes <= ring.size_bytes)
+                return rpc_fail(call, WIRE_E_LIMIT, "there are as many sessions as sessions_max allows");
+        return rpc_fail(call, WIRE_E_LIMIT, "no room for one more session: it needs a ring of %" PRIu64 " bytes", needed_bytes);
+}
+
 /* The reply carries descriptors, which the dispatcher knows nothing of: it is sent here. */
 static int begin_session(struct rpc_call *call, struct peer *peer, const struct subscription *subscription) {
         struct pipeline *pipeline = server_pipeline(peer->server);
@@ -199,8 +209,7 @@ static int begin_session(struct rpc_call *call, struct peer *peer, const struct 
                             &subscription->options, &peer->session, fds, &ring_bytes);
 
         if (r == READER_E_NO_ROOM)
-                return rpc_fail(call, WIRE_E_LIMIT, "no room for one more session: it needs a ring of %" PRIu64 " bytes",
-                                ring_bytes);
+                return refuse_session(call, pipeline, ring_bytes);
         if (r)
                 return r;
         connection_send_json(peer->connection, rpc_result(call->id, describe_session(pipeline, peer->session)), fds,
@@ -219,11 +228,7 @@ int methods_subscribe(struct rpc_call *call, json_t **ret_result) {
         if (!call->id)
                 return rpc_fail(call, WIRE_E_INVALID, "subscribe must be answered, so it needs an id");
         r = parse_subscription(call, &subscription);
-        if (r)
-                return r;
-        if (server_options(peer->server)->sessions_max && server_session_count(peer->server) >= server_sessions_max(peer->server))
-                return rpc_fail(call, WIRE_E_LIMIT, "there are as many sessions as sessions_max allows");
-        return begin_session(call, peer, &subscription);
+        return r ? r : begin_session(call, peer, &subscription);
 }
 
 int methods_ack(struct rpc_call *call, json_t **ret_result) {

@@ -54,20 +54,6 @@ uint64_t server_next_session(struct server *server) {
         return server->next_session++;
 }
 
-unsigned server_sessions_max(const struct server *server) {
-        unsigned ring_max = pipeline_readers_max(server->pipeline), set = server->options.sessions_max;
-
-        return set && set < ring_max ? set : ring_max;
-}
-
-unsigned server_session_count(const struct server *server) {
-        unsigned count = 0;
-
-        list_for_each (node, &server->peers)
-                count += list_owner(node, struct peer, link)->session != NULL;
-        return count;
-}
-
 uint64_t server_uptime_ns(const struct server *server) {
         return uv_hrtime() - server->started_ns;
 }

@@ -27,7 +27,6 @@ struct server_options {
         uint64_t inflight_bytes; /* the budget, for `status` */
         const uid_t *allow_uids; /* count 0: whoever the socket's mode lets in; else these, root and our own */
         size_t allow_uid_count;
-        unsigned sessions_max;          /* 0: as many as the ring has room for */
         unsigned connections_max;       /* 0: SERVER_CONNECTIONS_MOST */
         void (*on_end)(void *userdata); /* the private socket's client has gone: time to exit. From the loop */
         void *userdata;
@@ -51,7 +50,5 @@ struct pipeline *server_pipeline(struct server *server);
 const struct server_options *server_options(const struct server *server);
 struct list *server_peers(struct server *server); /* struct peer */
 uint64_t server_next_session(struct server *server);
-unsigned server_sessions_max(const struct server *server);
-unsigned server_session_count(const struct server *server);
 uint64_t server_uptime_ns(const struct server *server);
 void server_peer_gone(struct server *server, bool was_private);
