@@ -340,6 +340,11 @@ static bool feed_has_part_places(const struct feed *feed) {
         return count < PARTS_MOST && !(feed->no_ranges && count > 0) && !(feed->checked && count > 0);
 }
 
+/* The larger of what the listing and the server have said. */
+static uint64_t file_size_or(const struct feed *feed, uint64_t told_bytes) {
+        return feed->file->listed_bytes == UINT64_MAX ? told_bytes : max_u64(told_bytes, feed->file->listed_bytes);
+}
+
 int feed_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         uint64_t size = part_size(feed, room_bytes, charged != NULL);
         struct job *job;
@@ -356,7 +361,7 @@ int feed_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         job->offset = feed->issued_offset;
         if (feed->no_ranges) {
                 job->offset = 0;
-                size = feed->whole_bytes;
+                size = file_size_or(feed, feed->whole_bytes);
         } else if (feed->checked && list_is_empty(&feed->parts) && feed->issued_offset == feed->next.offset) {
                 job->overlap_bytes = feed->tail_bytes;
                 job->offset -= job->overlap_bytes;
@@ -402,16 +407,19 @@ static void feed_learn_version(struct feed *feed, const struct job *job) {
         readers_version_known(feed);
 }
 
-/* The bytes before the part are the ones that were read before. */
+/* What was read before, as far as the part repeats it, is the same as it was. */
 static bool part_continues(const struct feed *feed, const struct job *job) {
-        unsigned overlap = job->overlap_bytes;
+        uint64_t tail = feed->next.offset - feed->tail_bytes;
 
-        return job->result.size_bytes >= overlap && !memcmp(job->result.buffer, feed->tail + sizeof(feed->tail) - overlap, overlap);
+        if (feed->tail_bytes == 0 || tail < job->offset)
+                return true; /* it repeats nothing */
+        return feed->next.offset <= job->offset + job->result.size_bytes &&
+               !memcmp(job->result.buffer + (tail - job->offset), feed->tail + sizeof(feed->tail) - feed->tail_bytes, feed->tail_bytes);
 }
 
 /* The answers of one version have one tag; a file that grows meanwhile gets another one, and must then prove that it only grew. */
 static bool part_is_of_this_version(const struct feed *feed, const struct job *job) {
-        return job->overlap_bytes > 0 || feed->next.offset == 0 || !feed->read_tag[0] || !job->result.tag[0] ||
+        return job->overlap_bytes > 0 || feed->no_ranges || feed->next.offset == 0 || !feed->read_tag[0] || !job->result.tag[0] ||
                !strcmp(feed->read_tag, job->result.tag);
 }
 
@@ -420,7 +428,7 @@ static void feed_read_whole(struct feed *feed, const struct job *job) {
         struct store_failure failure = job->result.failure;
         uint64_t total = job->result.total_bytes;
 
-        if (total != UINT64_MAX && total <= feed->pipeline->options.whole_max_bytes && !feed->no_ranges) {
+        if (total <= feed->pipeline->options.whole_max_bytes && (!feed->no_ranges || total > feed->whole_bytes)) {
                 feed->no_ranges = true;
                 feed->whole_bytes = total;
                 feed_ask_again(feed);
@@ -464,14 +472,16 @@ static bool feed_accept(struct feed *feed, struct job *job) {
                 feed_ask_again(feed);
                 return false;
         }
-        if (job->overlap_bytes > 0 && !part_continues(feed, job)) {
+        if (!part_continues(feed, job)) {
                 feed_restart(feed);
                 return false;
         }
         if (job->result.tag[0])
                 memcpy(feed->read_tag, job->result.tag, sizeof(feed->read_tag));
-        if (file->listed_bytes == UINT64_MAX)
+        if (file->listed_bytes == UINT64_MAX) {
                 file->listed_bytes = job->result.total_bytes != UINT64_MAX ? job->result.total_bytes : end;
+                feed_set_hungry(feed); /* now it is known what is left */
+        }
         if (job->result.total_bytes == UINT64_MAX && job->result.size_bytes == job->size_bytes)
                 feed->probe = true; /* nobody has said where it ends */
         if (job->result.size_bytes < job->size_bytes && end < file->listed_bytes)

@@ -227,18 +227,18 @@ static bool reader_wants_run(const struct reader *reader, const struct catalog_r
 static void cursor_begin(struct cursor *cursor) {
         const struct reader *reader = cursor->reader;
         const struct catalog_file *file = cursor->feed->file;
+        const struct reader_position *position = NULL;
 
         if (reader->from == READER_FROM_NOW && reader->open == false)
                 cursor->position.offset = file->listed_bytes == UINT64_MAX ? file->loaded_bytes : file->listed_bytes;
-        for (size_t i = 0; i < reader->position_count; i++) {
-                const struct reader_position *position = &reader->positions[i];
-
-                if (position->file_id != file->id)
-                        continue;
-                cursor->position = (struct block_position){ .offset = position->offset, .index = position->index };
-                cursor->resumes = true;
-                cursor->resume_version = cursor->begun_version = position->file_version;
-        }
+        if (reader->position_count > 0)
+                position = bsearch(&(struct reader_position){ .file_id = file->id }, reader->positions, reader->position_count,
+                                   sizeof(reader->positions[0]), reader_position_compare);
+        if (!position)
+                return;
+        cursor->position = (struct block_position){ .offset = position->offset, .index = position->index };
+        cursor->resumes = true;
+        cursor->resume_version = cursor->begun_version = position->file_version;
 }
 
 static void cursor_check_version(struct cursor *cursor) {

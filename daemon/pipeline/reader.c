@@ -36,6 +36,12 @@ static int copy_globs(struct reader *reader, const struct reader_options *option
         return 0;
 }
 
+int reader_position_compare(const void *a, const void *b) {
+        const struct reader_position *first = a, *second = b;
+
+        return (first->file_id > second->file_id) - (first->file_id < second->file_id);
+}
+
 static int copy_positions(struct reader *reader, const struct reader_options *options) {
         if (options->from != READER_FROM_POSITIONS || options->position_count == 0)
                 return 0;
@@ -43,6 +49,7 @@ static int copy_positions(struct reader *reader, const struct reader_options *op
         if (!reader->positions)
                 return -ENOMEM;
         memcpy(reader->positions, options->positions, options->position_count * sizeof(reader->positions[0]));
+        qsort(reader->positions, options->position_count, sizeof(reader->positions[0]), reader_position_compare);
         reader->position_count = options->position_count;
         return 0;
 }

@@ -74,6 +74,9 @@ struct reader {
 
 #define READER_FLOOR_SEGMENTS 2u
 
+/* Orders positions by file, for qsort(3) and bsearch(3). */
+int reader_position_compare(const void *a, const void *b);
+
 /* Adds a cursor for the file if the reader wants it. -ENOMEM. */
 int reader_add_feed(struct reader *reader, struct feed *feed);
 

@@ -168,7 +168,7 @@ static uint32_t residency_recycle(struct pipeline *pipeline) {
 static uint32_t residency_take(struct pipeline *pipeline) {
         uint32_t segment = RING_SEGMENT_NONE;
 
-        if (pipeline->options.keep_small) {
+        if (pipeline->options.keep_small && pipeline->reader_count > 0) {
                 segment = oldest_segment(pipeline, pipeline->segment_need);
                 if (segment != RING_SEGMENT_NONE) {
                         residency_evict(pipeline, segment);

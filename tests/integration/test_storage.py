@@ -219,6 +219,21 @@ def test_a_source_that_was_never_listed_ends_the_stream(start, tmp_path, serve):
             client._note(json.loads(body))
 
 
+def test_growth_on_a_server_without_ranges(start, tmp_path, serve):
+    tree = write_tree(tmp_path / "logs", runs=2, steps=100)
+    path = next((tree / "run1").iterdir())
+    server = serve(tree)
+    server.control({"kind": "read", "fault": "no_range"})
+    daemon = start("--set", "poll=0.05", server.url)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        follower.until(expected_rows(tree))
+        for first in (100, 5000):
+            write_events(path, ["loss", "acc/top1"], 4900, first=first)
+            follower.until(expected_rows(tree))
+        assert not any(flags & hrclient.REPLACED for flags in follower.flags)
+
+
 def test_zeros_at_the_end_are_not_written_yet(start, tmp_path, serve):
     tree = tmp_path / "logs"
     write_events(tree / NAME, ["loss"], 200)
