@@ -241,7 +241,7 @@ class MapStream:
     def wait(self):
         """Sleeps until there is more than was taken. True, or False if the stream has been closed."""
         while self.tail() == self.taken:
-            struct.pack_into("<I", self.ack, 64, 1)
+            struct.pack_into("@I", self.ack, 64, 1)
             if self.tail() == self.taken:
                 if self.status():
                     return False
@@ -250,7 +250,7 @@ class MapStream:
                 kind, _, _, body = self.client.frame()
                 if kind == JSON:
                     self.client._note(json.loads(body))
-            struct.pack_into("<I", self.ack, 64, 0)
+            struct.pack_into("@I", self.ack, 64, 0)
         return True
 
     def take(self):
@@ -266,8 +266,8 @@ class MapStream:
         return entry, image
 
     def acknowledge(self, position):
-        old, kick_at = struct.unpack_from("<Q", self.ack, 0)[0], None
-        struct.pack_into("<Q", self.ack, 0, position)
+        old = struct.unpack_from("<Q", self.ack, 0)[0]
+        struct.pack_into("@Q", self.ack, 0, position)  # native: one store; "<Q" goes byte by byte, and half a number is a lie
         kick_at = struct.unpack_from("<Q", self.queue, 128)[0]
         if old < kick_at <= position:
             self.client.send_frame(WAKE)
