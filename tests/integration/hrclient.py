@@ -230,13 +230,13 @@ class MapStream:
             os.close(fd)
 
     def tail(self):
-        return struct.unpack_from("<Q", self.queue, 64)[0]
+        return struct.unpack_from("@Q", self.queue, 64)[0]
 
     def status(self):
-        return struct.unpack_from("<I", self.queue, 136)[0]
+        return struct.unpack_from("@I", self.queue, 136)[0]
 
     def generation(self, segment):
-        return struct.unpack_from("<Q", self.data, self.table + 8 * segment)[0]
+        return struct.unpack_from("@Q", self.data, self.table + 8 * segment)[0]
 
     def wait(self):
         """Sleeps until there is more than was taken. True, or False if the stream has been closed."""
@@ -266,9 +266,9 @@ class MapStream:
         return entry, image
 
     def acknowledge(self, position):
-        old = struct.unpack_from("<Q", self.ack, 0)[0]
+        old = struct.unpack_from("@Q", self.ack, 0)[0]
         struct.pack_into("@Q", self.ack, 0, position)  # native: one store; "<Q" goes byte by byte, and half a number is a lie
-        kick_at = struct.unpack_from("<Q", self.queue, 128)[0]
+        kick_at = struct.unpack_from("@Q", self.queue, 128)[0]
         if old < kick_at <= position:
             self.client.send_frame(WAKE)
 
