@@ -75,7 +75,7 @@ static const struct dtype {
         char *(*put)(char *out, const void *element); /* of one part */
         uint32_t bytes, parts;
 } dtypes[] = {
-        [1] = { "DT_FLOAT", put_float, 4, 1 },
+        [DTYPE_FLOAT] = { "DT_FLOAT", put_float, 4, 1 },
         [2] = { "DT_DOUBLE", put_double, 8, 1 },
         [3] = { "DT_INT32", put_i32, 4, 1 },
         [4] = { "DT_UINT8", put_u8, 1, 1 },
@@ -88,12 +88,12 @@ static const struct dtype {
         [11] = { "DT_QINT8", put_i8, 1, 1 },
         [12] = { "DT_QUINT8", put_u8, 1, 1 },
         [13] = { "DT_QINT32", put_i32, 4, 1 },
-        [14] = { "DT_BFLOAT16", put_bfloat16, 2, 1 },
+        [DTYPE_BFLOAT16] = { "DT_BFLOAT16", put_bfloat16, 2, 1 },
         [15] = { "DT_QINT16", put_i16, 2, 1 },
         [16] = { "DT_QUINT16", put_u16, 2, 1 },
         [17] = { "DT_UINT16", put_u16, 2, 1 },
         [18] = { "DT_COMPLEX128", put_double, 16, 2 },
-        [19] = { "DT_HALF", put_half, 2, 1 },
+        [DTYPE_HALF] = { "DT_HALF", put_half, 2, 1 },
         [22] = { "DT_UINT32", put_u32, 4, 1 },
         [DTYPE_UINT64] = { "DT_UINT64", put_u64, 8, 1 },
 };

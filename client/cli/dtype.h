@@ -6,8 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DTYPE_FLOAT 1
 #define DTYPE_STRING 7
 #define DTYPE_INT64 9
+#define DTYPE_BFLOAT16 14
+#define DTYPE_HALF 19
 #define DTYPE_UINT64 23
 #define DTYPE_NAME_SIZE 16
 

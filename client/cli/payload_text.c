@@ -154,6 +154,21 @@ static void add_shape(struct sink *sink, const struct hr_payload *payload) {
                 sink_add_text(sink, ",\"unknown_rank\":true");
 }
 
+/* "value" and "bits", big-endian, of a tensor that is one number. */
+static void add_number(struct sink *sink, const struct hr_payload *payload) {
+        uint8_t bits[8];
+        char *out;
+
+        add_key(sink, "value");
+        add_element(sink, payload, 0);
+        for (uint32_t i = 0; i < payload->element_bytes; i++)
+                bits[i] = ((const uint8_t *)payload->elements)[payload->element_bytes - 1 - i];
+        add_key(sink, "bits");
+        out = sink_reserve(sink, 2 * sizeof(bits) + 2);
+        if (out)
+                sink_commit(sink, json_line_hex(out, bits, payload->element_bytes));
+}
+
 void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape,
                          enum payload_mode mode) {
         const struct hr_payload *payload = &shape->payload;
@@ -169,6 +184,8 @@ void payload_text_tensor(struct sink *sink, const struct hr_record *record, cons
                 sink_add_text(sink, ",\"malformed\":true");
         else if (mode == PAYLOAD_FULL)
                 add_data(sink, payload);
+        else if (mode == PAYLOAD_SHA256 && record_shape_is_number(shape))
+                add_number(sink, payload);
         else if (mode == PAYLOAD_SHA256)
                 add_hash(sink, payload);
 }

@@ -42,9 +42,24 @@ static void take_scalar(struct record_shape *shape, const void *bits, uint32_t s
         reverse(shape->bits, bits, size);
 }
 
+/* A number of unknown rank is malformed as a tensor; as a point of a scalar series TensorBoard's data server takes it. */
 static bool is_one_number(const struct hr_payload *payload) {
-        return payload->element_count == 1 && !payload->malformed && payload->elements_size == payload->element_bytes &&
-               dtype_is_real(payload->dtype);
+        return payload->element_count == 1 && (!payload->malformed || !payload->rank_known) &&
+               payload->elements_size == payload->element_bytes && dtype_is_real(payload->dtype);
+}
+
+/* The bits of a float that was written twice, as content and as a value: `value` is the one that counts, the payload the other. */
+static void take_number(struct record_shape *shape, const struct hr_record *record) {
+        float number = (float)record->value, element;
+
+        if (shape->payload.dtype == DTYPE_FLOAT) {
+                memcpy(&element, shape->payload.elements, sizeof(element));
+                if (!(element == number || (isnan(element) && isnan(number)))) {
+                        take_scalar(shape, &number, sizeof(number));
+                        return;
+                }
+        }
+        take_scalar(shape, shape->payload.elements, shape->payload.element_bytes);
 }
 
 int record_shape_init(struct record_shape *shape, struct hr_connection *connection, const struct hr_batch *batch,
@@ -68,7 +83,7 @@ int record_shape_init(struct record_shape *shape, struct hr_connection *connecti
         if (record->kind == HR_KIND_BLOBS)
                 return 0;
         if (series->data_class == HR_CLASS_SCALAR && is_one_number(&shape->payload)) {
-                take_scalar(shape, shape->payload.elements, shape->payload.element_bytes);
+                take_number(shape, record);
         } else if (series->data_class == HR_CLASS_BLOBS && blob_step(&shape->payload, series)) {
                 shape->kind = HR_KIND_BLOBS;
                 shape->blob_step = blob_step(&shape->payload, series);
@@ -78,6 +93,13 @@ int record_shape_init(struct record_shape *shape, struct hr_connection *connecti
 
 bool record_shape_needs_bits(const struct hr_record *record) {
         return isnan(record->value) || record->dtype == DTYPE_INT64 || record->dtype == DTYPE_UINT64;
+}
+
+bool record_shape_is_number(const struct record_shape *shape) {
+        const struct hr_payload *payload = &shape->payload;
+
+        return shape->has_payload && !payload->malformed && payload->element_count == 1 && dtype_is_real(payload->dtype) &&
+               payload->dtype != DTYPE_BFLOAT16 && payload->dtype != DTYPE_HALF && payload->elements_size == payload->element_bytes;
 }
 
 uint32_t record_shape_blob_count(const struct record_shape *shape) {
