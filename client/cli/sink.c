@@ -2,6 +2,7 @@
 #include "client/cli/sink.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #include "common/base.h"
 
@@ -23,6 +24,8 @@ int sink_flush(struct sink *sink) {
 
                 if (n >= 0)
                         sent += (size_t)n;
+                else if (errno == EAGAIN)
+                        poll(&(struct pollfd){ .fd = sink->fd, .events = POLLOUT }, 1, -1); /* somebody made it non-blocking */
                 else if (errno != EINTR)
                         sink->error = -errno;
         }

@@ -16,6 +16,8 @@
 
 #define PUMP_EVERY 16 /* batches: notifications are read also where records never run out */
 
+#define REASON_MS 1000 /* from the end of a session in shared memory to its reason on the socket */
+
 /* Positive outcome of the functions below: nothing of this entry is for the caller. */
 #define STREAM_E_SKIP 100
 
@@ -304,11 +306,14 @@ static int take_batch(struct hr_connection *connection, struct hr_batch *ret_bat
 static int report_end(struct hr_connection *connection, int r) {
         if (connection->refusal_message)
                 return link_fail(connection, call_outcome(connection->refusal_code), "%s", connection->refusal_message);
-        if (r < 0)
-                return r;
-        if (connection->stream->transport == HR_TRANSPORT_MAP && shared_map_is_closed(&connection->stream->map))
-                return link_break(connection, -ECONNRESET, "%s: ended the session", hr_daemon_name(connection));
-        return 0;
+        return r;
+}
+
+/* The daemon has ended the session; its reason follows on the socket. 0: look again. */
+static int wait_for_reason(struct hr_connection *connection) {
+        int r = link_wait(connection, link_deadline(REASON_MS));
+
+        return r == HR_AGAIN ? link_break(connection, -ECONNRESET, "%s: ended the session", hr_daemon_name(connection)) : r;
 }
 
 /* Nothing is there: hears what the socket has to say, and sleeps where it has nothing. 0: look again. */
@@ -320,9 +325,9 @@ static int wait_for_entries(struct hr_connection *connection, int64_t deadline_m
         if (is_map && !shared_map_sleep(&stream->map))
                 return 0;
         r = link_pump(connection);
-        if (r == HR_AGAIN && (r = report_end(connection, 0)) == 0)
-                r = link_wait(connection, deadline_ms);
-        return r;
+        if (r != HR_AGAIN || (r = report_end(connection, 0)))
+                return r;
+        return is_map && shared_map_is_closed(&stream->map) ? wait_for_reason(connection) : link_wait(connection, deadline_ms);
 }
 
 static void pump_now_and_then(struct hr_connection *connection) {

@@ -309,6 +309,51 @@ START_TEST(stream_that_cannot_be_completed) {
 }
 END_TEST
 
+/* The end is seen in shared memory before its reason has arrived. */
+static void *say_why(void *userdata) {
+        static const char text[] =
+                "{\"jsonrpc\":\"2.0\",\"method\":\"stream_failed\",\"params\":{\"code\":-32002,\"message\":\"x\"}}";
+
+        fake_daemon_send(userdata, WIRE_JSON, 0, text, sizeof(text) - 1);
+        return NULL;
+}
+
+START_TEST(reason_follows_the_end) {
+        struct world world;
+        struct hr_batch batch;
+        pthread_t thread;
+
+        begin(&world);
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        atomic_store(&world.fake.queue->status, RING_QUEUE_CLOSED);
+        ck_assert_int_eq(pthread_create(&thread, NULL, say_why, &world.fake), 0);
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), HR_E_SOURCE);
+        pthread_join(thread, NULL);
+        end(&world);
+}
+END_TEST
+
+START_TEST(positions_and_order_are_sent) {
+        static const struct hr_position position = { .file_id = 0xab, .file_version = UINT64_MAX, .offset = 40, .index = 2 };
+        struct world world;
+
+        begin(&world);
+        world.subscription.from = HR_FROM_POSITIONS;
+        world.subscription.positions = &position;
+        world.subscription.position_count = 1;
+        world.subscription.order = HR_ORDER_SORTED;
+        world.subscription.follow = true;
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        ck_assert_str_eq(
+                world.fake.last_subscribe,
+                "{\"follow\":true,\"from\":{\"positions\":[{\"file\":\"00000000000000ab\","
+                "\"file_version\":\"ffffffffffffffff\",\"index\":2,\"offset\":40}]},\"order\":\"sorted\",\"transport\":\"map\"}");
+        end(&world);
+}
+END_TEST
+
 START_TEST(session_ended_by_the_daemon) {
         struct world world;
         struct hr_batch batch;
@@ -829,8 +874,9 @@ START_TEST(no_daemon_to_start) {
 END_TEST
 
 RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter, news_of_files, sleeps_and_is_woken,
-            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait, stream_that_cannot_be_completed,
-            session_ended_by_the_daemon, wrong_seals, no_descriptors, wrong_super_block, unknown_compatible_features_are_fine,
-            wrong_entries, wrong_extents, wrong_tail, wrong_frames, more_than_was_acknowledged, refusals, other_protocol,
-            payload_in_place, payload_fetched, payload_of_a_scalar_or_another_batch, series_from_before_the_position,
-            url_below_a_source, url_of_no_source, no_daemon_to_start)
+            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait, stream_that_cannot_be_completed, reason_follows_the_end,
+            positions_and_order_are_sent, session_ended_by_the_daemon, wrong_seals, no_descriptors, wrong_super_block,
+            unknown_compatible_features_are_fine, wrong_entries, wrong_extents, wrong_tail, wrong_frames,
+            more_than_was_acknowledged, refusals, other_protocol, payload_in_place, payload_fetched,
+            payload_of_a_scalar_or_another_batch, series_from_before_the_position, url_below_a_source, url_of_no_source,
+            no_daemon_to_start)
