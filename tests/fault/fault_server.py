@@ -363,6 +363,7 @@ async def serve(options):
         loop = asyncio.get_running_loop()
         loop.add_reader(0, lambda: None if os.read(0, 4096) else (loop.remove_reader(0), ended.set()))
         await ended.wait()
+        loop.set_exception_handler(lambda *_: None)  # connections that are cut off now are nobody's mistake
     else:
         await listener.serve_forever()
 

@@ -33,6 +33,7 @@ static void on_done(void *userdata, const struct fetch_result *result) {
         ck_assert(!job->done);
         job->result = *result;
         job->done = true;
+        uv_stop(&harness.loop); /* else it would go on to wait for events if this was a timer's doing */
 }
 
 static void must_not_be_called(void *userdata, const struct fetch_result *result) {

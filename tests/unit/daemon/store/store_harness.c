@@ -90,12 +90,18 @@ static void on_unreadable(void *userdata, const char *directory, size_t size, co
                  failure->code);
 }
 
+/* uv_run() would go on to wait for events if this was a timer's doing. */
+static void set_done(struct store_harness *harness) {
+        harness->done = true;
+        uv_stop(&harness->loop);
+}
+
 static void on_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
         struct store_harness *harness = userdata;
 
         harness->failure = *failure;
         harness->requests = requests;
-        harness->done = true;
+        set_done(harness);
 }
 
 static int compare_rows(const void *a, const void *b) {
@@ -131,7 +137,7 @@ static void on_read(void *userdata, const struct store_read_result *result) {
         struct store_harness *harness = userdata;
 
         harness->result = *result;
-        harness->done = true;
+        set_done(harness);
 }
 
 void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset, uint64_t size) {

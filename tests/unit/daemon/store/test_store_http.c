@@ -422,7 +422,7 @@ static void ignore_unreadable(void *userdata, const char *directory, size_t size
 START_TEST(cancel_at_every_moment) {
         begin();
         test_file_write(server.root, "deep/er/b.tfevents", 77);
-        fault_server_order(&server, "{'fault':'trickle','piece':10,'ms':1}");
+        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':'trickle','piece':1,'ms':1}]");
         for (unsigned turns = 0; turns < 25; turns++) {
                 static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable, must_not_be_listed };
                 struct store_harness one;
@@ -451,7 +451,7 @@ END_TEST
 /* Closing drops what still runs. */
 START_TEST(close_at_every_moment) {
         begin();
-        fault_server_order(&server, "{'fault':'trickle','piece':10,'ms':1}");
+        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':'trickle','piece':1,'ms':1}]");
         for (unsigned turns = 0; turns < 20; turns++) {
                 struct store_harness one;
                 struct store_list *list;
