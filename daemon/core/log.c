@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One write(2) for a line, so that lines stay whole. Control characters that come in with names are shown as '?': a name
- * in storage must not be able to forge a line. The level is the one piece of state that the program has outside of its
- * struct daemon: it is set once and then only read.
+ * One write(2) for a line, so that lines stay whole. Control characters that come in with names are shown as '?', and so is what
+ * is no UTF-8: a name in storage must not be able to forge a line. The level is the one piece of state that the program has
+ * outside of its struct daemon: it is set once and then only read.
  */
 #include "daemon/core/log.h"
 
@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "daemon/core/utf8.h"
 
 #define LINE_MAX_BYTES 2048
 
@@ -32,9 +34,7 @@ static void log_line(enum log_level level, const char *what, const char *format,
         r = vsnprintf(line + used, sizeof(line) - 1 - used, format, arguments);
         if (r > 0)
                 used += (size_t)r < sizeof(line) - 1 - used ? (size_t)r : sizeof(line) - 2 - used;
-        for (size_t i = 0; i < used; i++)
-                if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-                        line[i] = '?';
+        utf8_make_printable(line, used);
         while (used > 0 && line[used - 1] == ' ')
                 used--;
         line[used++] = '\n';

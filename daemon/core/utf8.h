@@ -40,3 +40,22 @@ static inline size_t utf8_sequence_size(const uint8_t *bytes, size_t size) {
         }
         return want;
 }
+
+/*
+ * Replaces what a terminal or a reader of lines could take for a command, and what is no UTF-8 (also a sequence that is cut), by
+ * question marks: C0, DEL, and C1 (U+0080 to U+009F), of which U+009B begins an escape sequence.
+ */
+static inline void utf8_make_printable(char *text, size_t size) {
+        uint8_t *bytes = (uint8_t *)text;
+        size_t sequence;
+
+        for (size_t at = 0; at < size; at += sequence) {
+                sequence = utf8_sequence_size(bytes + at, size - at);
+                if (sequence == 0 || sequence == UTF8_INCOMPLETE || bytes[at] < ' ' || bytes[at] == 0x7f) {
+                        bytes[at] = '?';
+                        sequence = 1;
+                } else if (bytes[at] == 0xc2 && bytes[at + 1] < 0xa0) {
+                        bytes[at] = bytes[at + 1] = '?';
+                }
+        }
+}

@@ -9,28 +9,13 @@
 #include "common/base.h"
 #include "daemon/core/utf8.h"
 
-/* Replaces control characters and what is no UTF-8 (also a sequence that was cut) by question marks. */
-static void make_printable(char *text) {
-        size_t size = strlen(text);
-
-        for (size_t at = 0; at < size;) {
-                size_t sequence = utf8_sequence_size((uint8_t *)text + at, size - at);
-
-                if (sequence == 0 || sequence == UTF8_INCOMPLETE || (uint8_t)text[at] < ' ' || text[at] == 0x7f) {
-                        text[at] = '?';
-                        sequence = 1;
-                }
-                at += sequence;
-        }
-}
-
 void failure_clear(struct store_failure *ret_failure) {
         *ret_failure = (struct store_failure){ .class = STORE_OK };
 }
 
 static void set_message(struct store_failure *failure, const char *format, va_list arguments) {
         vsnprintf(failure->message, sizeof(failure->message), format, arguments);
-        make_printable(failure->message);
+        utf8_make_printable(failure->message, strlen(failure->message));
 }
 
 void failure_set(struct store_failure *ret_failure, enum store_failure_class class, const char *code, const char *format, ...) {
