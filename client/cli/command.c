@@ -168,6 +168,12 @@ json_t *command_source_params(const struct hr_connection *connection) {
         return params;
 }
 
+bool command_is_source(const struct hr_connection *connection, const json_t *row) {
+        const char *url = json_string_value(json_object_get(row, "url"));
+
+        return hr_daemon_is_private(connection) || (url && strcmp(url, hr_source(connection)) == 0);
+}
+
 const char *command_below_prefix(const struct hr_connection *connection, const char *name, bool is_run) {
         size_t size = strlen(hr_prefix(connection));
 

@@ -55,6 +55,9 @@ int command_pages(struct hr_connection *connection, const char *method, const ch
 /* Parameters that name the connection's source and the runs below its prefix. */
 json_t *command_source_params(const struct hr_connection *connection);
 
+/* True for the row of `sources` that stands for what was opened: a private daemon has no other. */
+bool command_is_source(const struct hr_connection *connection, const json_t *row);
+
 /* The name of a run or path of the source, relative to what was opened. Borrowed. */
 const char *command_below_prefix(const struct hr_connection *connection, const char *name, bool is_run);
 

@@ -74,11 +74,10 @@ static void on_file(void *userdata, const json_t *row) {
 
 static void on_source(void *userdata, const json_t *row) {
         struct damage_list *list = userdata;
-        const char *url = json_string_value(json_object_get(row, "url"));
         json_t *directory;
         size_t index;
 
-        if (!url || strcmp(url, hr_source(list->connection)) != 0)
+        if (!command_is_source(list->connection, row))
                 return;
         json_array_foreach(json_object_get(row, "unreadable"), index, directory) {
                 const char *path = json_string_value(json_object_get(directory, "path"));

@@ -6,6 +6,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/human.h"
+#include "client/cli/json_line.h"
 #include "client/cli/progress.h"
 #include "client/cli/table.h"
 #include "common/base.h"
@@ -125,16 +126,15 @@ static void on_run(void *userdata, const json_t *row) {
 /* ---- Totals ------------------------------------------------------------------------------------------------------------------------ */
 
 struct requests {
-        const char *url;
+        const struct hr_connection *connection;
         int64_t list, read;
 };
 
 static void on_source(void *userdata, const json_t *row) {
         struct requests *requests = userdata;
-        const char *url = json_string_value(json_object_get(row, "url"));
         json_t *counts = json_object_get(row, "requests");
 
-        if (!url || strcmp(url, requests->url) != 0)
+        if (!command_is_source(requests->connection, row))
                 return;
         requests->list = json_integer_value(json_object_get(counts, "list"));
         requests->read = json_integer_value(json_object_get(counts, "read"));
@@ -142,7 +142,7 @@ static void on_source(void *userdata, const json_t *row) {
 
 static void print_totals(const struct listing *listing, const struct requests *requests) {
         char runs[HUMAN_SIZE], files[HUMAN_SIZE], size[HUMAN_SIZE], list[HUMAN_SIZE], read[HUMAN_SIZE];
-        bool is_remote = source_url_has_scheme(requests->url);
+        bool is_remote = source_url_has_scheme(hr_source(requests->connection));
 
         printf("%s %s, %s %s, %s; %s %s + %s %s\n", human_count(runs, listing->runs), listing->runs == 1 ? "run" : "runs",
                human_count(files, listing->files), listing->files == 1 ? "file" : "files",
@@ -156,12 +156,20 @@ static void print_totals(const struct listing *listing, const struct requests *r
                                      : "reads");
 }
 
+/* A name as JSON, with U+FFFD where it is no UTF-8. */
+static json_t *name_json(const char *name) {
+        size_t size = strlen(name);
+        CLEANUP(freep) char *text = malloc(json_line_string_most(size));
+
+        return text ? json_loadb(text, (size_t)(json_line_string(text, name, size) - text), JSON_DECODE_ANY, NULL) : NULL;
+}
+
 static int print_json(const struct listing *listing, const struct requests *requests) {
-        json_t *object = json_pack("{s:s, s:s, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source", requests->url, "prefix",
-                                   hr_prefix(listing->connection), "runs", listing->rows, "files", (json_int_t)listing->files,
-                                   "size_bytes", (json_int_t)listing->size_bytes, "records", (json_int_t)listing->records,
-                                   "damaged", (json_int_t)listing->damaged, "requests", "list", (json_int_t)requests->list, "read",
-                                   (json_int_t)requests->read);
+        json_t *object = json_pack(
+                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source", name_json(hr_source(requests->connection)), "prefix",
+                name_json(hr_prefix(listing->connection)), "runs", listing->rows, "files", (json_int_t)listing->files, "size_bytes",
+                (json_int_t)listing->size_bytes, "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
+                "requests", "list", (json_int_t)requests->list, "read", (json_int_t)requests->read);
         int r = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 
         json_decref(object);
@@ -207,7 +215,7 @@ static int list(struct hr_connection *connection, const char *url, struct listin
 }
 
 static int list_and_print(const struct arguments *arguments, struct hr_connection *connection) {
-        struct requests requests = { .url = hr_source(connection) };
+        struct requests requests = { .connection = connection };
         struct listing listing = { .connection = connection, .rows = json_array(), .now = (double)time(NULL) };
         int r, code;
 

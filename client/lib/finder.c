@@ -129,7 +129,7 @@ static bool has_same_settings(const struct hr_connection *connection) {
 
 /* Remembers the daemon's source that has the URL, the nearest one where there are several. -ENOENT: none has. */
 static int take_source(struct hr_connection *connection, const char *url) {
-        json_t *sources = json_object_get(connection->hello, "sources"), *source;
+        json_t *sources = json_object_get(connection->hello, "sources"), *source, *below;
         size_t index, best_size = 0, prefix_size;
         const char *best = NULL;
 
@@ -142,6 +142,11 @@ static int take_source(struct hr_connection *connection, const char *url) {
                 }
         }
         if (!best)
+                return -ENOENT;
+        /* A prefix that is no UTF-8 cannot be asked for. */
+        below = json_string(url + best_size);
+        json_decref(below);
+        if (!below)
                 return -ENOENT;
         connection->source = strdup(best);
         connection->prefix = strdup(url + best_size);

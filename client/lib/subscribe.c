@@ -207,10 +207,6 @@ int hr_subscribe(struct hr_connection *connection, const struct hr_subscription 
 
 /* ---- What the daemon knows ------------------------------------------------------------------------------------------------------- */
 
-static struct extent_string json_text(const json_t *value) {
-        return (struct extent_string){ (const uint8_t *)json_string_value(value), json_string_length(value) };
-}
-
 static int hex_value(char c) {
         const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
 
@@ -237,18 +233,42 @@ static int json_bytes(const json_t *value, uint8_t **ret_bytes, size_t *ret_size
         return 0;
 }
 
+/* The bytes of a name: of KEY_hex where it is no UTF-8. What was decoded is *decoded, the caller's to free. */
+static int json_name(const json_t *row, const char *key, uint8_t **decoded, struct extent_string *ret_name) {
+        json_t *plain = json_object_get(row, key), *hex;
+        char hex_key[32];
+        size_t size = 0;
+        int r;
+
+        snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
+        hex = json_object_get(row, hex_key);
+        if (!hex) {
+                *ret_name = (struct extent_string){ (const uint8_t *)json_string_value(plain), json_string_length(plain) };
+                return 0;
+        }
+        r = json_bytes(hex, decoded, &size);
+        if (r == 0)
+                *ret_name = (struct extent_string){ *decoded, size };
+        return r;
+}
+
 static int set_series(struct known_series *series, const json_t *row) {
-        CLEANUP(freep) uint8_t *content = NULL;
+        static const char *const keys[] = { "plugin", "display_name", "description" };
+        uint8_t *decoded[ARRAY_SIZE(keys) + 1] = { 0 };
+        struct extent_string names[ARRAY_SIZE(keys)] = { 0 };
         json_int_t data_class = json_integer_value(json_object_get(row, "class"));
         size_t size = 0;
-        int r = json_bytes(json_object_get(row, "content"), &content, &size);
+        int r = json_bytes(json_object_get(row, "content"), &decoded[ARRAY_SIZE(keys)], &size);
 
-        if (r < 0)
-                return r;
+        for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++)
+                r = json_name(row, keys[i], &decoded[i], &names[i]);
         series->metadata.is_given = true;
-        return series_table_set(series, data_class >= 0 && data_class <= HR_CLASS_BLOBS ? (uint8_t)data_class : 0,
-                                json_text(json_object_get(row, "plugin")), (struct extent_string){ content, size },
-                                json_text(json_object_get(row, "display_name")), json_text(json_object_get(row, "description")));
+        if (r == 0)
+                r = series_table_set(series, data_class >= 0 && data_class <= HR_CLASS_BLOBS ? (uint8_t)data_class : 0, names[0],
+                                     (struct extent_string){ decoded[ARRAY_SIZE(keys)], size }, names[1], names[2]);
+        for (size_t i = 0; i < ARRAY_SIZE(decoded); i++)
+                free(decoded[i]);
+        return r;
 }
 
 int subscribe_ask_series(struct hr_connection *connection, struct known_series *series) {

@@ -119,6 +119,19 @@ def test_names_that_are_no_utf8(tmp_path):
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 3
 
 
+def test_source_that_is_no_utf8(tmp_path):
+    root = os.fsencode(tmp_path) + b"/logs\xff"
+    write_events(tmp_path / "plain/events.out.tfevents.1.x", ["loss"], 2)
+    os.mkdir(root)
+    os.rename(tmp_path / "plain", root + b"/a")
+    for path, run in ((root, "a"), (root + b"/a", ".")):
+        done = subprocess.run([os.fsencode(BUILD / "headrace"), b"dump", path], capture_output=True, timeout=PATIENCE_S)
+        assert [line["run"] for line in lines_of(done)] == [run, run]
+    done = subprocess.run([os.fsencode(BUILD / "headrace"), b"ls", b"--json", root], capture_output=True, timeout=PATIENCE_S)
+    listing = json.loads(done.stdout)
+    assert listing["source"].endswith("logs\ufffd") and listing["requests"]["read"] == 1
+
+
 def test_ls(tmp_path):
     root = write_tree(tmp_path / "logs", runs=2, steps=1001)
     done = headrace("ls", root)

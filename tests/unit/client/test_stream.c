@@ -761,7 +761,8 @@ START_TEST(series_from_before_the_position) {
 
         begin(&world);
         world.subscription.from = HR_FROM_NOW;
-        world.fake.series = "{\"series\":[{\"plugin\":\"mine\",\"class\":1,\"content\":\"00ff\",\"display_name\":\"Loss\"}]}";
+        world.fake.series = "{\"series\":[{\"plugin\":\"mine\",\"class\":1,\"content\":\"00ff\",\"display_name\":\"L\\ufffd\","
+                            "\"display_name_hex\":\"4cff\"}]}";
         connect_to(&world);
         ck_assert_int_eq(subscribe(&world), 0);
         entry = place(&world);
@@ -775,7 +776,7 @@ START_TEST(series_from_before_the_position) {
         ck_assert_uint_eq(hr_record_series(&batch, record)->data_class, HR_CLASS_SCALAR);
         ck_assert_uint_eq(hr_record_series(&batch, record)->content.size, 2);
         ck_assert_int_eq(memcmp(hr_record_series(&batch, record)->content.bytes, "\0\xff", 2), 0);
-        ck_assert_str_eq(hr_record_series(&batch, record)->display_name.bytes, "Loss");
+        ck_assert_str_eq(hr_record_series(&batch, record)->display_name.bytes, "L\xff");
         end(&world);
 }
 END_TEST
