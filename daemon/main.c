@@ -15,7 +15,7 @@
 
 const char *argp_program_version = "headraced " HEADRACE_VERSION;
 
-enum option {
+enum option_key {
         OPTION_CONFIG = 256,
         OPTION_SET,
         OPTION_HUGE,
