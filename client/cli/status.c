@@ -60,27 +60,55 @@ static int64_t number_of(const json_t *object, const char *key) {
         return json_integer_value(json_object_get(object, key));
 }
 
-static void print_source(const json_t *source, int *code) {
-        json_t *age = json_object_get(source, "listed_age_s"), *error = json_object_get(source, "error");
-        json_t *requests = json_object_get(source, "requests");
-        char settled[HUMAN_SIZE], files[HUMAN_SIZE], runs[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE], count[HUMAN_SIZE];
-        const char *name = text_of(source, "name", text_of(source, "url", "?"));
+/* How many of a source's runs there are, and how many of them wait for nothing. */
+struct run_counts {
+        int64_t all, done;
+};
+
+static void on_run(void *userdata, const json_t *row) {
+        const char *state = text_of(row, "state", "");
+        struct run_counts *counts = userdata;
+
+        counts->all++;
+        counts->done += strcmp(state, "loading") != 0 && strcmp(state, "queued") != 0;
+}
+
+static int count_runs(struct hr_connection *connection, const json_t *source, struct run_counts *ret_counts) {
+        json_t *params = json_object(), *name = json_object_get(source, "name"), *hex = json_object_get(source, "name_hex");
+
+        *ret_counts = (struct run_counts){ 0 };
+        json_object_set(params, hex ? "source_hex" : "source", hex ? hex : name);
+        return command_pages(connection, "runs", "runs", params, on_run, ret_counts);
+}
+
+static void print_source(const json_t *source, const struct run_counts *counts) {
+        json_t *age = json_object_get(source, "listed_age_s"), *requests = json_object_get(source, "requests");
+        char done[HUMAN_SIZE], all[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE], count[HUMAN_SIZE];
+        const char *name = text_of(source, "name", "?");
         CLEANUP(freep) char *printable = human_name(name, strlen(name));
 
-        printf("%s  %s  %s/%s files of %s runs  damaged %s", printable ? printable : "?", text_of(source, "state", "?"),
-               human_count(settled, number_of(source, "settled")), human_count(files, number_of(source, "files")),
-               human_count(runs, number_of(source, "runs")), human_count(damaged, number_of(source, "damaged")));
+        printf("%s  %s  %s/%s runs  damaged %s", printable ? printable : "?", text_of(source, "state", "?"),
+               human_count(done, counts->done), human_count(all, counts->all), human_count(damaged, number_of(source, "damaged")));
         if (number_of(source, "failed") > 0)
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
         if (json_is_number(age))
                 printf("  last look %s ago", human_age(when, json_number_value(age)));
         printf("  %s requests\n", human_count(count, number_of(requests, "list") + number_of(requests, "read")));
+}
+
+/* Names what is wrong with a source; the exit code that stands for it. */
+static int judge_source(const json_t *source) {
+        json_t *error = json_object_get(source, "error");
+        const char *code = text_of(error, "code", ""), *message = text_of(error, "message", "failing");
+        char reason[320];
+
         if (json_is_object(error)) {
-                complain(printable ? printable : "?", text_of(error, "message", text_of(error, "code", "failing")), NULL);
-                *code = EXIT_SOURCE;
-        } else if (*code == EXIT_GOOD && number_of(source, "damaged") + number_of(source, "failed") > 0) {
-                *code = EXIT_DAMAGE;
+                snprintf(reason, sizeof(reason), "%s%s%s", strstr(message, code) ? "" : code, strstr(message, code) ? "" : " ",
+                         message);
+                complain_file(text_of(source, "name", "?"), reason);
+                return EXIT_SOURCE;
         }
+        return number_of(source, "damaged") + number_of(source, "failed") > 0 ? EXIT_DAMAGE : EXIT_GOOD;
 }
 
 static void print_ring(const json_t *status) {
@@ -95,15 +123,30 @@ static void print_ring(const json_t *status) {
                json_array_size(json_object_get(status, "sessions")));
 }
 
-static void print_status(const struct hr_connection *connection, const json_t *status, int *code) {
-        json_t *source;
+static void print_daemon(const struct hr_connection *connection, const json_t *status) {
         char age[HUMAN_SIZE];
-        size_t index;
 
         printf("%s, pid %lld, up %s, %s\n", text_of(status, "server", "?"), (long long)number_of(status, "pid"),
                human_age(age, json_number_value(json_object_get(status, "uptime_s"))), hr_daemon_name(connection));
         print_ring(status);
-        json_array_foreach(json_object_get(status, "sources"), index, source) print_source(source, code);
+}
+
+static int print_sources(struct hr_connection *connection, const json_t *status, int *code) {
+        json_t *source;
+        size_t index;
+
+        json_array_foreach(json_object_get(status, "sources"), index, source) {
+                struct run_counts counts;
+                int r = count_runs(connection, source, &counts), found = judge_source(source);
+
+                if (r)
+                        return r;
+                print_source(source, &counts);
+                *code = found > *code ? found : *code;
+        }
+        if (index == 0)
+                puts("no sources");
+        return 0;
 }
 
 static int show(const struct arguments *arguments, struct hr_connection *connection) {
@@ -117,8 +160,12 @@ static int show(const struct arguments *arguments, struct hr_connection *connect
                 puts(text);
         } else {
                 status = json_loads(text, 0, NULL);
-                print_status(connection, status, &code);
+                if (arguments->common.verbose)
+                        print_daemon(connection, status);
+                r = print_sources(connection, status, &code);
                 json_decref(status);
+                if (r)
+                        return command_failed(connection, "status", r);
         }
         if (fflush(stdout) != 0 && errno != EPIPE) {
                 complain("standard output", strerror(errno), NULL);
