@@ -19,10 +19,11 @@ struct check {
         bool failed;
 };
 
-static void on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
         (void)userdata;
         (void)file;
         (void)change;
+        return 0;
 }
 
 static void on_file_gone(void *userdata, struct catalog_file *file) {

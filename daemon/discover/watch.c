@@ -30,8 +30,9 @@ struct watch {
         int64_t poll_ns;
         uint64_t poll_ms; /* of poll auto */
         enum watch_interest interest;
-        struct store_list *list; /* NULL: no listing is under way */
-        bool again;              /* another one is wanted after it */
+        struct store_list *list;              /* NULL: no listing is under way */
+        bool polling;                         /* the timer waits for a poll, not for another try */
+        bool again;                           /* another one is wanted after it */
         bool changed, missing, out_of_memory; /* seen by this listing */
         unsigned tries;
         uint64_t failing_since_ns;
@@ -46,6 +47,7 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void watch_schedule(struct watch *watch, uint64_t wait_ms) {
+        watch->polling = false;
         uv_timer_start(&watch->timer, on_timer, wait_ms, 0);
 }
 
@@ -91,7 +93,10 @@ static void on_row(void *userdata, const struct store_row *row) {
         file->mtime_ns = row->mtime_ns;
         memcpy(file->tag, row->tag, sizeof(file->tag));
         watch->changed |= change != WATCH_MAY_HAVE_GROWN;
-        watch->events->file_changed(watch->userdata, file, change);
+        if (watch->events->file_changed(watch->userdata, file, change) < 0) {
+                file->seen_listing = 0; /* as if it had not been seen: the next listing brings it again */
+                watch->out_of_memory = true;
+        }
 }
 
 static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
@@ -148,8 +153,10 @@ static void watch_schedule_poll(struct watch *watch) {
         if (watch->poll_ns > 0)
                 watch->poll_ms = max_u64((uint64_t)watch->poll_ns / MS_PER_NS, 1);
         else
-                watch->poll_ms = watch->changed ? POLL_FIRST_MS : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2, POLL_LAST_MS);
+                watch->poll_ms = watch->changed ? POLL_FIRST_MS
+                                                : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2, POLL_LAST_MS);
         watch_schedule(watch, watch->poll_ms);
+        watch->polling = true;
 }
 
 static void watch_failed(struct watch *watch, const struct store_failure *failure) {
@@ -159,13 +166,14 @@ static void watch_failed(struct watch *watch, const struct store_failure *failur
         if (watch->tries++ == 0)
                 watch->failing_since_ns = uv_hrtime();
         source->failure = *failure;
-        if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES || uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
+        if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES ||
+            uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
                 source->state = CATALOG_SOURCE_FAILING;
         if (source->state == CATALOG_SOURCE_FAILING)
                 wait_ms = RETRY_FAILING_MS;
         else
                 wait_ms = wait_ms / 2 + (uint64_t)rand() % (wait_ms / 2 + 1);
-        watch_schedule(watch, max_u64(wait_ms, failure->retry_after_ms));
+        watch_schedule(watch, watch->again ? 0 : max_u64(wait_ms, failure->retry_after_ms));
 }
 
 static void watch_succeeded(struct watch *watch) {
@@ -213,6 +221,7 @@ static void watch_list(struct watch *watch) {
 
                 watch->source->attempts++;
                 watch_failed(watch, &failure);
+                watch->events->listed(watch->userdata, watch->source, false);
         }
 }
 
@@ -248,6 +257,8 @@ void watch_set_interest(struct watch *watch, enum watch_interest interest) {
         bool begins = interest == WATCH_FOLLOWED && watch->interest == WATCH_NOBODY;
 
         watch->interest = interest;
+        if (interest == WATCH_NOBODY && watch->poll_ns == 0 && watch->polling)
+                uv_timer_stop(&watch->timer);
         if (begins && watch->poll_ns == 0 && !watch->list && !uv_is_active((uv_handle_t *)&watch->timer))
                 watch_schedule(watch, 0);
 }

@@ -22,8 +22,8 @@ enum watch_change {
 };
 
 struct watch_events {
-        /* The file's row in the catalog is the new one already. */
-        void (*file_changed)(void *userdata, struct catalog_file *file, enum watch_change change);
+        /* The file's row in the catalog is the new one already. -ENOMEM: the listing has failed, and the next one tells it again. */
+        int (*file_changed)(void *userdata, struct catalog_file *file, enum watch_change change);
         /* Two complete listings did not have it. It stays in the catalog until the receiver removes it. */
         void (*file_gone)(void *userdata, struct catalog_file *file);
         /* A listing ended; the source's state and failure say how. */

@@ -87,15 +87,14 @@ void pipeline_watch_failed(struct pipeline *pipeline) {
                 uv_timer_start(&pipeline->retry, on_retry, RETRY_LOOK_MS, RETRY_LOOK_MS);
 }
 
-static void on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
         struct pipeline *pipeline = userdata;
         struct feed *feed = file->blocks;
+        int r = feed ? 0 : feed_new(pipeline, file, &feed);
 
-        if (!feed && feed_new(pipeline, file, &feed) < 0) {
-                file->seen_listing = 0; /* as if it had not been seen: the next listing brings it again */
-                return;
-        }
-        feed_changed(feed, change);
+        if (r == 0)
+                feed_changed(feed, change);
+        return r;
 }
 
 static void on_file_gone(void *userdata, struct catalog_file *file) {

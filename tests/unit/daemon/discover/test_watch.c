@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listings come from a store that the test speaks for. Nothing waits for time: how long the watch would wait is read from the
+ * loop, and the next listing is then asked for.
+ */
+#include "daemon/discover/watch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "tests/unit/daemon/fake_store.h"
+#include "tests/unit/runner.h"
+
+#define NOTHING UINT64_MAX
+
+static uv_loop_t loop;
+static struct catalog catalog;
+static struct catalog_source *source;
+static struct fake_store *store;
+static struct watch *watch;
+static char news[1024];  /* since it was last looked at: "+a =b" */
+static int change_error; /* of the next change */
+static bool removes;     /* what is gone leaves the catalog, as the pipeline does it */
+
+static void tell(const char *sign, const struct catalog_file *file) {
+        size_t used = strlen(news);
+
+        snprintf(news + used, sizeof(news) - used, "%s%s%s", used ? " " : "", sign, file->path.bytes);
+}
+
+static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+        static const char *const signs[] = {
+                [WATCH_APPEARED] = "+", [WATCH_GREW] = ">",    [WATCH_MAY_HAVE_GROWN] = "?",
+                [WATCH_SHRANK] = "<",   [WATCH_TOUCHED] = "=",
+        };
+
+        ck_assert_ptr_eq(userdata, &catalog);
+        tell(signs[change], file);
+        return change_error;
+}
+
+static void on_file_gone(void *userdata, struct catalog_file *file) {
+        (void)userdata;
+        tell("-", file);
+        if (removes)
+                catalog_remove_file(file);
+        else
+                catalog_set_state(file, CATALOG_GONE, true);
+}
+
+static void on_listed(void *userdata, struct catalog_source *listed, bool complete) {
+        size_t used = strlen(news);
+
+        (void)userdata;
+        ck_assert_ptr_eq(listed, source);
+        snprintf(news + used, sizeof(news) - used, "%s%s", used ? " " : "", complete ? "." : "!");
+}
+
+static const struct watch_events events = { on_file_changed, on_file_gone, on_listed };
+
+static void turn(void) {
+        for (int i = 0; i < 3; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static void begin(int64_t poll_ns) {
+        ck_assert_int_eq(uv_loop_init(&loop), 0);
+        catalog_init(&catalog);
+        store = fake_store_new(&loop, "fake://logs");
+        ck_assert_int_eq(catalog_add_source(&catalog, "logs", &store->store, &source), 0);
+        ck_assert_int_eq(watch_new(&loop, source, poll_ns, &events, &catalog, &watch), 0);
+        removes = true;
+        ck_assert_uint_eq(store->lists, 0); /* never from inside */
+        turn();
+        ck_assert_uint_eq(store->lists, 1);
+}
+
+static void on_closed(void *userdata) {
+        *(bool *)userdata = true;
+}
+
+static void end(void) {
+        bool closed = false;
+
+        watch_close(watch, on_closed, &closed);
+        store->store.operations->close(&store->store, NULL, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        ck_assert(closed);
+        catalog_deinit(&catalog);
+        ck_assert_int_eq(uv_loop_close(&loop), 0);
+        uv_library_shutdown(); /* libuv keeps a pipe of its own to the end */
+}
+
+static void check_news(const char *expected) {
+        ck_assert_str_eq(news, expected);
+        news[0] = '\0';
+}
+
+/* Milliseconds until the watch does something by itself. */
+static uint64_t wait_ms(void) {
+        return uv_loop_alive(&loop) ? (uint64_t)uv_backend_timeout(&loop) : NOTHING;
+}
+
+static void list_now(void) {
+        unsigned lists = store->lists;
+
+        watch_now(watch);
+        turn();
+        ck_assert_uint_eq(store->lists, lists + 1);
+}
+
+struct row {
+        const char *name;
+        uint64_t size;
+        int64_t mtime_ns;
+};
+
+#define LISTING(...) listing((const struct row[]){ __VA_ARGS__, { NULL, 0, 0 } })
+
+static void listing(const struct row *rows) {
+        for (; rows->name; rows++)
+                fake_store_row(store, rows->name, rows->size, rows->mtime_ns);
+        fake_store_listed(store, STORE_OK);
+}
+
+START_TEST(tells_what_changed) {
+        begin(-1);
+        LISTING({ "a/1", 10, 1 }, { "b/1", 10, 1 }, { "c/1", 10, 1 }, { "d/1", 10, 1 });
+        check_news("+a/1 +b/1 +c/1 +d/1 .");
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        list_now();
+        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 }, { "e/1", 0, 1 });
+        check_news(">a/1 <b/1 =c/1 +e/1 .");
+        list_now();
+        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 }, { "e/1", 0, 1 });
+        check_news(".");
+        ck_assert_uint_eq(source->listings, 3);
+        ck_assert_uint_eq(source->attempts, 3);
+        ck_assert_uint_eq(source->list_requests, 3);
+        end();
+}
+END_TEST
+
+/* A listing without sizes. What an answer said meanwhile is kept. */
+START_TEST(sizes_that_are_not_listed) {
+        begin(-1);
+        LISTING({ "a/1", UINT64_MAX, INT64_MIN }, { "b/1", UINT64_MAX, 1 });
+        check_news("+a/1 +b/1 .");
+        source->runs[0]->files[0]->listed_bytes = 100;
+        source->runs[1]->files[0]->listed_bytes = 200;
+        list_now();
+        LISTING({ "a/1", UINT64_MAX, INT64_MIN }, { "b/1", UINT64_MAX, 1 });
+        check_news("?a/1 .");
+        list_now();
+        LISTING({ "a/1", UINT64_MAX, INT64_MIN }, { "b/1", UINT64_MAX, 2 });
+        check_news("?a/1 ?b/1 .");
+        ck_assert_uint_eq(source->runs[0]->files[0]->listed_bytes, 100);
+        ck_assert_uint_eq(source->runs[1]->files[0]->listed_bytes, 200);
+        end();
+}
+END_TEST
+
+START_TEST(gone_after_two_complete_listings) {
+        begin(-1);
+        LISTING({ "a/1", 1, 1 }, { "a/2", 1, 1 }, { "b/1", 1, 1 });
+        check_news("+a/1 +a/2 +b/1 .");
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        check_news(".");
+        ck_assert_uint_eq(source->file_count, 3);
+        ck_assert_uint_eq(wait_ms(), 2000); /* looks again soon, even without polls */
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        check_news("-b/1 -a/2 .");
+        ck_assert_uint_eq(source->file_count, 1);
+        ck_assert_uint_eq(source->run_count, 1);
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        end();
+}
+END_TEST
+
+START_TEST(back_before_it_is_gone) {
+        begin(-1);
+        LISTING({ "a/1", 1, 1 });
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        check_news("+a/1 . . . .");
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        check_news("-a/1 .");
+        end();
+}
+END_TEST
+
+START_TEST(back_after_it_was_gone) {
+        begin(-1);
+        removes = false; /* a decoder still has something of it */
+        LISTING({ "a/1", 5, 1 });
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        check_news("+a/1 . . -a/1 .");
+        list_now();
+        fake_store_listed(store, STORE_OK); /* is told once */
+        check_news(".");
+        list_now();
+        LISTING({ "a/1", 5, 1 });
+        check_news("+a/1 .");
+        end();
+}
+END_TEST
+
+START_TEST(failures_remove_nothing) {
+        begin(-1);
+        LISTING({ "a/1", 1, 1 }, { "b/1", 1, 1 });
+        check_news("+a/1 +b/1 .");
+        for (int i = 0; i < 5; i++) {
+                list_now();
+                fake_store_row(store, "a/1", 1, 1);
+                fake_store_listed(store, i % 2 ? STORE_TRANSIENT : STORE_PERMANENT);
+        }
+        check_news("! ! ! ! !");
+        ck_assert_uint_eq(source->file_count, 2);
+        ck_assert_uint_eq(source->listings, 1);
+        ck_assert_uint_eq(source->attempts, 6);
+        ck_assert_str_eq(source->failure.code, "fake");
+        list_now();
+        LISTING({ "a/1", 1, 1 }, { "b/1", 1, 1 });
+        check_news(".");
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        ck_assert_str_eq(source->failure.code, "");
+        end();
+}
+END_TEST
+
+START_TEST(what_lies_in_unreadable_directories_is_kept) {
+        begin(-1);
+        LISTING({ "a/1", 1, 1 }, { "a/b/1", 1, 1 }, { "ab/1", 1, 1 }, { "c/1", 1, 1 });
+        check_news("+a/1 +a/b/1 +ab/1 +c/1 .");
+        for (int i = 0; i < 2; i++) {
+                list_now();
+                fake_store_unreadable(store, "a");
+                LISTING({ "c/1", 1, 1 });
+        }
+        check_news(". -ab/1 .");
+        ck_assert_uint_eq(source->unreadable_count, 1);
+        /* Readable again: the count begins anew. */
+        list_now();
+        LISTING({ "c/1", 1, 1 });
+        check_news(".");
+        ck_assert_uint_eq(source->unreadable_count, 0);
+        list_now();
+        LISTING({ "c/1", 1, 1 });
+        check_news("-a/b/1 -a/1 .");
+        end();
+}
+END_TEST
+
+START_TEST(backs_off_and_gives_up_after_ten) {
+        uint64_t most = 100;
+
+        begin(-1);
+        for (unsigned i = 1; i <= 9; i++) {
+                fake_store_listed(store, STORE_TRANSIENT);
+                ck_assert_int_eq(source->state, CATALOG_SOURCE_LOADING);
+                ck_assert_uint_ge(wait_ms(), most / 2);
+                ck_assert_uint_le(wait_ms(), most);
+                most = min_u64(2 * most, 5000);
+                list_now();
+        }
+        fake_store_listed(store, STORE_TRANSIENT);
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_FAILING);
+        ck_assert_uint_eq(wait_ms(), 10000); /* it never ends */
+        list_now();
+        fake_store_listed(store, STORE_OK);
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        list_now();
+        fake_store_listed(store, STORE_TRANSIENT); /* the count begins anew */
+        ck_assert_uint_le(wait_ms(), 100);
+        end();
+}
+END_TEST
+
+START_TEST(a_refusal_gives_up_at_once) {
+        begin(-1);
+        fake_store_listed(store, STORE_PERMANENT);
+        check_news("!");
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_FAILING);
+        ck_assert_uint_eq(wait_ms(), 10000);
+        end();
+}
+END_TEST
+
+START_TEST(a_listing_that_cannot_start_is_a_failure) {
+        begin(-1);
+        fake_store_listed(store, STORE_OK);
+        check_news(".");
+        store->list_error = -ENOMEM;
+        watch_now(watch);
+        turn();
+        check_news("!");
+        ck_assert_uint_eq(source->attempts, 2);
+        ck_assert_uint_le(wait_ms(), 100);
+        end();
+}
+END_TEST
+
+/* Nobody may take a listing for complete that brought a file which could not be kept. */
+START_TEST(a_change_that_cannot_be_kept_comes_again) {
+        begin(-1);
+        fake_store_row(store, "a/1", 1, 1);
+        change_error = -ENOMEM;
+        fake_store_row(store, "b/1", 1, 1);
+        change_error = 0;
+        fake_store_row(store, "c/1", 1, 1);
+        fake_store_listed(store, STORE_OK);
+        check_news("+a/1 +b/1 +c/1 !");
+        ck_assert_uint_eq(source->listings, 0);
+        ck_assert_str_eq(source->failure.code, "ENOMEM");
+        list_now();
+        LISTING({ "a/1", 1, 1 }, { "b/1", 1, 1 }, { "c/1", 1, 1 });
+        check_news("+b/1 .");
+        end();
+}
+END_TEST
+
+START_TEST(polls_only_while_followed) {
+        begin(0);
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        ck_assert_uint_eq(store->lists, 2);
+        LISTING({ "a/1", 2, 2 });
+        ck_assert_uint_eq(wait_ms(), 1000);
+        list_now();
+        LISTING({ "a/1", 2, 2 });
+        ck_assert_uint_eq(wait_ms(), 1500);
+        for (int i = 0; i < 20; i++) {
+                list_now();
+                LISTING({ "a/1", 2, 2 });
+        }
+        ck_assert_uint_eq(wait_ms(), 60000);
+        list_now();
+        LISTING({ "a/1", 3, 3 });
+        ck_assert_uint_eq(wait_ms(), 1000);
+        list_now();
+        watch_set_interest(watch, WATCH_NOBODY);
+        LISTING({ "a/1", 3, 3 });
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        end();
+}
+END_TEST
+
+START_TEST(nobody_looks_any_more) {
+        begin(0);
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), 1000);
+        watch_set_interest(watch, WATCH_NOBODY);
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_uint_eq(wait_ms(), 0);
+        end();
+}
+END_TEST
+
+START_TEST(polls_at_the_configured_interval) {
+        begin(250 * 1000000);
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), 250);
+        watch_set_interest(watch, WATCH_NOBODY);
+        ck_assert_uint_eq(wait_ms(), 250);
+        end();
+}
+END_TEST
+
+/* What is asked for while a listing is under way needs one that begins later, also when the first one fails. */
+START_TEST(a_request_meanwhile_is_not_lost) {
+        begin(-1);
+        ck_assert_uint_eq(watch_next_attempt(watch), 2);
+        watch_now(watch);
+        watch_now(watch);
+        turn();
+        ck_assert_uint_eq(store->lists, 1);
+        fake_store_listed(store, STORE_OK);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        ck_assert_uint_eq(store->lists, 2);
+        ck_assert_uint_eq(watch_next_attempt(watch), 3);
+        watch_now(watch);
+        fake_store_listed(store, STORE_PERMANENT);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        ck_assert_uint_eq(store->lists, 3);
+        fake_store_listed(store, STORE_PERMANENT);
+        ck_assert_uint_eq(wait_ms(), 10000);
+        ck_assert_uint_eq(watch_next_attempt(watch), 4);
+        end();
+}
+END_TEST
+
+START_TEST(closes_at_any_moment) {
+        begin(-1);
+        fake_store_row(store, "a/1", 1, 1);
+        end(); /* in the middle of a listing */
+        begin(-1);
+        fake_store_listed(store, STORE_TRANSIENT);
+        end(); /* while it waits to try again */
+}
+END_TEST
+
+RUNNER_MAIN("discover/watch", tells_what_changed, sizes_that_are_not_listed, gone_after_two_complete_listings,
+            back_before_it_is_gone, back_after_it_was_gone, failures_remove_nothing, what_lies_in_unreadable_directories_is_kept,
+            backs_off_and_gives_up_after_ten, a_refusal_gives_up_at_once, a_listing_that_cannot_start_is_a_failure,
+            a_change_that_cannot_be_kept_comes_again, polls_only_while_followed, nobody_looks_any_more,
+            polls_at_the_configured_interval, a_request_meanwhile_is_not_lost, closes_at_any_moment)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/daemon/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "common/crc32c.h"
+
+static uint8_t *put_varint(uint8_t *at, uint64_t value) {
+        for (; value >= 0x80; value >>= 7)
+                *at++ = (uint8_t)(value | 0x80);
+        *at++ = (uint8_t)value;
+        return at;
+}
+
+static uint8_t *put_bytes(uint8_t *at, uint8_t key, const void *bytes, uint64_t size) {
+        *at++ = key;
+        at = put_varint(at, size);
+        memcpy(at, bytes, size);
+        return at + size;
+}
+
+/* wall_time (1, double) and step (2, varint) stand in front of each Event. */
+static uint8_t *put_head(uint8_t *at, int64_t step) {
+        double wall_time = 1714557600.0 + (double)step;
+
+        *at++ = 0x09;
+        memcpy(at, &wall_time, 8);
+        at += 8;
+        *at++ = 0x10;
+        return put_varint(at, (uint64_t)step);
+}
+
+static void add_record(struct events *events, const uint8_t *payload, uint64_t size) {
+        uint8_t *at;
+        uint32_t crc;
+
+        if (events->size + size + 16 > events->space) {
+                events->space = 2 * events->space + size + 16;
+                events->bytes = realloc(events->bytes, events->space);
+                MUST(events->bytes);
+        }
+        events->last_offset = events->size;
+        at = events->bytes + events->size;
+        memcpy(at, &size, 8);
+        crc = crc32c_mask(crc32c(at, 8));
+        memcpy(at + 8, &crc, 4);
+        memcpy(at + 12, payload, size);
+        crc = crc32c_mask(crc32c(payload, size));
+        memcpy(at + 12 + size, &crc, 4);
+        events->size += size + 16;
+}
+
+void events_version(struct events *events) {
+        uint8_t payload[64], *at = put_head(payload, 0);
+
+        at = put_bytes(at, 0x1a, "brain.Event:2", 13);
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
+/* Summary.Value: tag (1), simple_value (2, float). */
+static uint8_t *put_value(uint8_t *at, const char *tag, float number) {
+        uint8_t value[256], *end = put_bytes(value, 0x0a, tag, strlen(tag));
+
+        *end++ = 0x15;
+        memcpy(end, &number, 4);
+        return put_bytes(at, 0x0a, value, (uint64_t)(end + 4 - value));
+}
+
+void events_scalar(struct events *events, int64_t step, const char *tag, float number) {
+        uint8_t summary[300], payload[400], *end = put_value(summary, tag, number), *at = put_head(payload, step);
+
+        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
+void events_scalars(struct events *events, int64_t step, const char *tag, unsigned count) {
+        CLEANUP(freep) uint8_t *summary = malloc(count * (strlen(tag) + 16ull) + 16);
+        CLEANUP(freep) uint8_t *payload = malloc(count * (strlen(tag) + 16ull) + 64);
+        uint8_t *end = summary, *at = put_head(payload, step);
+
+        for (unsigned i = 0; i < count; i++)
+                end = put_value(end, tag, (float)i);
+        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
+/* Summary.Value: tag (1), tensor (8) of dtype DT_STRING (1 = 7), shape (2) empty, string_val (8). */
+void events_string(struct events *events, int64_t step, const char *tag, uint64_t bytes) {
+        CLEANUP(freep) uint8_t *text = calloc(1, bytes + 1);
+        CLEANUP(freep) uint8_t *tensor = malloc(bytes + 64);
+        CLEANUP(freep) uint8_t *value = malloc(bytes + 512);
+        CLEANUP(freep) uint8_t *summary = malloc(bytes + 512);
+        CLEANUP(freep) uint8_t *payload = malloc(bytes + 1024);
+        uint8_t *end = tensor, *at;
+
+        memset(text, 's', bytes);
+        *end++ = 0x08;
+        *end++ = 7;
+        end = put_bytes(end, 0x12, "", 0);
+        end = put_bytes(end, 0x42, text, bytes);
+        at = put_bytes(value, 0x0a, tag, strlen(tag));
+        at = put_bytes(at, 0x42, tensor, (uint64_t)(end - tensor));
+        end = put_bytes(summary, 0x0a, value, (uint64_t)(at - value));
+        at = put_head(payload, step);
+        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
+void events_free(struct events *events) {
+        free(events->bytes);
+        *events = (struct events){ 0 };
+}
