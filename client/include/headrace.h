@@ -118,7 +118,10 @@ short hr_events(const struct hr_connection *connection);
  */
 int hr_call(struct hr_connection *connection, const char *method, const char *params, char **ret_result);
 
-/* As hr_call() where nothing but the answer's arrival matters yet: does not wait. HR_AGAIN: use hr_call_finish(). */
+/*
+ * As hr_call(), but does not wait: HR_AGAIN where it is under way, for hr_call_finish(). One at a time: until then other calls, and
+ * hr_payload() of what must be fetched, return -EBUSY.
+ */
 int hr_call_start(struct hr_connection *connection, const char *method, const char *params);
 
 /* Waits at most timeout_ms (-1: as long as it takes) for the answer to the call that was started. HR_AGAIN: not yet. */

@@ -78,8 +78,8 @@ static int greet(struct finder *finder, int take_fd, char *take_name, pid_t help
                 finder_fail(finder, r, "%s", hr_error(connection));
                 connection->helper = 0;
                 link_free(connection);
-                /* It has said why on standard error. */
-                if (helper && (status = helper_end(helper)) > 0)
+                /* It has said why, in a frame or on standard error. */
+                if (helper && (status = helper_end(helper)) > 0 && status != PRIVATE_SOURCE_REFUSED)
                         finder_fail(finder, r, "the private daemon ended with exit code %d", status);
                 return r;
         }
@@ -191,7 +191,7 @@ static int start_private(struct finder *finder, struct hr_connection **ret_conne
         pid_t pid;
         int fd = -1, r;
 
-        r = helper_start(finder->options->program, finder->url, finder->options->arguments, &fd, &pid, &program);
+        r = helper_start(finder->options->program, finder->given_url, finder->options->arguments, &fd, &pid, &program);
         if (r < 0)
                 return finder_fail(finder, r, "cannot start %s: %s", program ? program : "headraced", strerror(-r));
         if (asprintf(&name, "private daemon %s (pid %d)", program, (int)pid) < 0)
@@ -249,6 +249,7 @@ int hr_open(const char *url, const struct hr_options *options, struct hr_connect
                 finder_fail(&finder, r, "%s: %s", url, r == -EINVAL ? "not a URL or a path" : strerror(-r));
         if (r == 0) {
                 finder.url = normal;
+                finder.given_url = url;
                 r = find(&finder, ret_connection);
         }
         return finish(&finder, r, ret_error);

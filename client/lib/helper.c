@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "common/base.h"
+#include "common/private_source.h"
 
 #define HELPER_END_MS 5000
 
@@ -49,7 +50,7 @@ static char *find_program(const char *given) {
 }
 
 /* Standard input and output belong to the program; standard error stays, so that the daemon can say why it will not start. */
-static int spawn(const char *program, char **arguments, int socket_fd, pid_t *ret_pid) {
+static int spawn(const char *program, char **arguments, char **environment, int socket_fd, pid_t *ret_pid) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         sigset_t no_signals;
@@ -67,21 +68,42 @@ static int spawn(const char *program, char **arguments, int socket_fd, pid_t *re
             !(error = posix_spawn_file_actions_adddup2(&actions, socket_fd, socket_fd)) && /* clears close-on-exec */
             !(error = posix_spawnattr_setsigmask(&attributes, &no_signals)) &&
             !(error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK)))
-                error = posix_spawnp(ret_pid, program, &actions, &attributes, arguments, environ);
+                error = posix_spawnp(ret_pid, program, &actions, &attributes, arguments, environment);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
         return -error;
 }
 
+/* Our environment and the URL, which may hold a password: a command line can be read by everybody. */
+static char **environment_with(char *variable) {
+        size_t count = 0, at = 0;
+        char **copy;
+
+        while (environ[count])
+                count++;
+        copy = calloc(count + 2, sizeof(*copy));
+        if (!copy)
+                return NULL;
+        for (size_t i = 0; i < count; i++)
+                if (strncmp(environ[i], PRIVATE_SOURCE_VARIABLE "=", strlen(PRIVATE_SOURCE_VARIABLE "=")) != 0)
+                        copy[at++] = environ[i];
+        copy[at] = variable;
+        return copy;
+}
+
 static int start(const char *program, int socket_fd, const char *url, const char *const *arguments, pid_t *ret_pid) {
-        CLEANUP(freep) char **argv = NULL;
+        CLEANUP(freep) char **argv = NULL, **environment = NULL;
+        CLEANUP(freep) char *variable = NULL;
         char option[32];
         size_t count = 0, at = 0;
 
         while (arguments && arguments[count])
                 count++;
-        argv = calloc(count + 6, sizeof(*argv));
-        if (!argv)
+        if (asprintf(&variable, "%s=%s", PRIVATE_SOURCE_VARIABLE, url) < 0)
+                return -ENOMEM;
+        argv = calloc(count + 4, sizeof(*argv));
+        environment = environment_with(variable);
+        if (!argv || !environment)
                 return -ENOMEM;
         snprintf(option, sizeof(option), "--socket-fd=%d", socket_fd);
         argv[at++] = (char *)(uintptr_t)program;
@@ -89,9 +111,7 @@ static int start(const char *program, int socket_fd, const char *url, const char
         argv[at++] = option;
         for (size_t i = 0; i < count; i++)
                 argv[at++] = (char *)(uintptr_t)arguments[i];
-        argv[at++] = (char *)(uintptr_t) "--";
-        argv[at++] = (char *)(uintptr_t)url;
-        return spawn(program, argv, socket_fd, ret_pid);
+        return spawn(program, argv, environment, socket_fd, ret_pid);
 }
 
 int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd, pid_t *ret_pid,

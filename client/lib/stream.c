@@ -159,7 +159,7 @@ static int learn_series(struct hr_connection *connection, const struct extent_vi
         struct stream *stream = connection->stream;
         const struct extent_series *entry = &view->series[index];
         struct known_series *series;
-        bool added, changed;
+        bool added, changed, is_behind;
         int r;
 
         r = series_table_add(&stream->table, view->header->source_id, entry->series_id, run, extent_view_tag(view, entry), &series,
@@ -167,9 +167,8 @@ static int learn_series(struct hr_connection *connection, const struct extent_vi
         if (r < 0)
                 return r;
         /* Where the stream began behind the start, or the texts were too long for the extent, the daemon knows more. */
-        if (!series->was_asked &&
-            ((added && stream->asks_series && !(entry->flags & EXTENT_SERIES_METADATA)) || entry->flags & EXTENT_SERIES_LEFT_OUT)) {
-                series->was_asked = true;
+        is_behind = stream->asks_series && !series->metadata.is_given && !(entry->flags & EXTENT_SERIES_METADATA);
+        if (!series->was_asked && (is_behind || entry->flags & EXTENT_SERIES_LEFT_OUT)) {
                 if ((r = subscribe_ask_series(connection, series)) < 0)
                         return r;
                 changed = true;

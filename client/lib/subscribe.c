@@ -275,6 +275,9 @@ int subscribe_ask_series(struct hr_connection *connection, struct known_series *
         json_t *result = NULL, *row;
         int r = call_json(connection, "series", json_pack("{s:[o]}", "ids", subscribe_hex(series->public.id)), &result);
 
+        if (r == -EBUSY)
+                return 0; /* the caller has a call of its own under way: the next extent asks again */
+        series->was_asked = true;
         if (r > 0)
                 return 0; /* the records are of use without it */
         if (r < 0)
