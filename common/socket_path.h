@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the daemon's socket is. The daemon asks for the one path to listen on, a client for those to try, in order. The rules are
- * those of docs/PROTOCOL.md; they live here so that the two cannot disagree.
+ * Where the daemon's socket is. The daemon asks for the one path to listen on, a client for those to try, in
+ * order. The rules are those of docs/PROTOCOL.md; they live here so that the two cannot disagree.
  */
 #pragma once
 
@@ -24,11 +24,11 @@ struct socket_path {
 #define SOCKET_PATHS_MOST 5
 
 /*
- * The path to listen on: given (may be NULL), else the system's for root, else the runtime directory's, else one below TMPDIR.
- * Except where it is given the directory is made (0700; the system's 0755) and, where other users can write beside it, checked.
- * *ret_path is the caller's to free. -ENAMETOOLONG: does not fit a socket address; -EPERM: the directory is another user's, open to
- * others, or a symbolic link; -ENOMEM; what mkdir(2) says. *ret_directory (may be NULL) is, on these errors too, the directory that
- * was tried, the caller's to free.
+ * The path to listen on: given (may be NULL), else the system's for root, else the runtime directory's, else one
+ * below TMPDIR. Except where it is given the directory is made (0700; the system's 0755) and, where other users
+ * can write beside it, checked. *ret_path is the caller's to free. -ENAMETOOLONG: does not fit a socket address;
+ * -EPERM: the directory is another user's, open to others, or a symbolic link; -ENOMEM; what mkdir(2) says.
+ * *ret_directory (may be NULL) is, on these errors too, the directory that was tried, the caller's to free.
  */
 int socket_path_listen(const char *given, char **ret_path, char **ret_directory);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader keeps one contiguous buffer: a frame is complete when its bytes lie in it. The buffer doubles only when it is full
- * of received bytes, so a peer that promises 16 MiB and sends nine bytes costs one page.
+ * The reader keeps one contiguous buffer: a frame is complete when its bytes lie in it. The buffer doubles only
+ * when it is full of received bytes, so a peer that promises 16 MiB and sends nine bytes costs one page.
  */
 #include "common/wire.h"
 

@@ -9,7 +9,7 @@
 #include "common/base.h"
 #include "common/source_url.h"
 
-/* ---- Options that all have ------------------------------------------------------------------------------------------------------- */
+/* ---- Options that all have ------------------------------------------------------------------- */
 
 enum { OPTION_SOCKET = 0x100, OPTION_PRIVATE };
 
@@ -40,7 +40,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state) {
 
 const struct argp common_argp = { .options = common_options, .parser = parse_common };
 
-/* ---- Messages -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 void complain(const char *thing, const char *reason, const char *way_out) {
         bool has_colours = progress_has_colours();
@@ -57,7 +57,7 @@ void complain_file(const char *path, const char *text) {
         complain(name ? name : "?", text, NULL);
 }
 
-/* ---- Connections ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection) {
         CLEANUP(freep) char *error = NULL;
@@ -115,7 +115,7 @@ int command_failed(const struct hr_connection *connection, const char *thing, in
         return r == HR_E_SOURCE ? EXIT_SOURCE : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 int command_pages(struct hr_connection *connection, const char *method, const char *list, json_t *take_params,
                   void (*on_row)(void *userdata, const json_t *row), void *userdata) {

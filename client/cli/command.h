@@ -46,8 +46,8 @@ int command_open(const struct common *common, const char *url, struct hr_connect
 int command_failed(const struct hr_connection *connection, const char *thing, int r);
 
 /*
- * Calls a method whose answer has a list under that name, page by page; on_row is called for each element. params is taken. 0, or what
- * hr_call() says.
+ * Calls a method whose answer has a list under that name, page by page; on_row is called for each element. params
+ * is taken. 0, or what hr_call() says.
  */
 int command_pages(struct hr_connection *connection, const char *method, const char *list, json_t *take_params,
                   void (*on_row)(void *userdata, const json_t *row), void *userdata);
@@ -65,7 +65,7 @@ const char *command_below_prefix(const struct hr_connection *connection, const c
 void complain_file(const char *path, const char *text);
 
 /*
- * Names on standard error what is damaged or cannot be read of what was opened. Returns EXIT_GOOD or EXIT_DAMAGE, or after a complaint
- * another code. runs are globs relative to what was opened, NULL: all.
+ * Names on standard error what is damaged or cannot be read of what was opened. Returns EXIT_GOOD or EXIT_DAMAGE,
+ * or after a complaint another code. runs are globs relative to what was opened, NULL: all.
  */
 int command_name_damage(struct hr_connection *connection, const char *url, const char *const *runs);

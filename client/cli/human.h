@@ -13,7 +13,7 @@ const char *human_age(char text[HUMAN_SIZE], double seconds);   /* "12 s", "5 mi
 const char *human_clock(char text[HUMAN_SIZE], double seconds); /* "0:07", "1:02:03" */
 
 /*
- * Prepares bytes of storage for a terminal: what is no printable UTF-8 becomes "?", so that a name can move no cursor. The
- * caller frees it; NULL: out of memory.
+ * Prepares bytes of storage for a terminal: what is no printable UTF-8 becomes "?", so that a name can move no
+ * cursor. The caller frees it; NULL: out of memory.
  */
 char *human_name(const char *bytes, size_t size);

@@ -9,11 +9,11 @@
 
 #include "common/base.h"
 
-/* ---- Strings ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
 /*
- * How many bytes of the sequence at bytes are well-formed (RFC 3629) so far, and how many it should have: equal for a whole character.
- * A wrong lead byte counts as one of two.
+ * How many bytes of the sequence at bytes are well-formed (RFC 3629) so far, and how many it should have: equal
+ * for a whole character. A wrong lead byte counts as one of two.
  */
 static size_t utf8_part(const uint8_t *bytes, size_t size, size_t *ret_want) {
         uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
@@ -123,7 +123,7 @@ char *json_line_key(char *out, const char *key) {
         return out + size + 2;
 }
 
-/* ---- Whole numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- Whole numbers --------------------------------------------------------------------------- */
 
 /* Writes the digits of value; returns how many. */
 static size_t put_digits(char digits[20], uint64_t value) {
@@ -148,7 +148,7 @@ char *json_line_signed(char *out, int64_t value) {
         return json_line_unsigned(out, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* ---- Doubles --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Doubles --------------------------------------------------------------------------------- */
 
 /* value = digits (count of them, without zeros at the end) * 10^exponent */
 struct decimal {
@@ -184,9 +184,10 @@ static unsigned __int128 wide_power_of_ten(int exponent) {
 }
 
 /*
- * The shortest decimal, exactly, in 128-bit arithmetic, for 1e-5 <= value < 1e17. value is m * 2^-shift; everything between the
- * middles to its two neighbours reads back as value (the middles too where m is even). Scaled by 10^scale to 17 or 18 whole digits,
- * digits are cut off as long as a multiple of ten is left between the bounds, and the one nearest to value is taken.
+ * The shortest decimal, exactly, in 128-bit arithmetic, for 1e-5 <= value < 1e17. value is m * 2^-shift;
+ * everything between the middles to its two neighbours reads back as value (the middles too where m is even).
+ * Scaled by 10^scale to 17 or 18 whole digits, digits are cut off as long as a multiple of ten is left between the
+ * bounds, and the one nearest to value is taken.
  */
 static struct decimal shortest_of_common(double value) {
         uint64_t bits, m, low, high, middle, up;

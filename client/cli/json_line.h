@@ -32,7 +32,7 @@ char *json_line_unsigned(char *out, uint64_t value);
 char *json_line_signed(char *out, int64_t value);
 
 /*
- * The shortest decimal that reads back to the same double, always with a point or an exponent (so that -0.0 keeps its sign and a
- * reader its type); "NaN", "Infinity", "-Infinity" with quotes.
+ * The shortest decimal that reads back to the same double, always with a point or an exponent (so that -0.0 keeps
+ * its sign and a reader its type); "NaN", "Infinity", "-Infinity" with quotes.
  */
 char *json_line_double(char *out, double value);

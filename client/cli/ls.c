@@ -62,7 +62,7 @@ static const struct argp argp = {
         NULL,
 };
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 enum { COLUMN_RUN, COLUMN_STATE, COLUMN_FILES, COLUMN_SIZE, COLUMN_LAST_STEP, COLUMN_CHANGED, COLUMN_COUNT };
 
@@ -123,7 +123,7 @@ static void on_run(void *userdata, const json_t *row) {
         listing->damaged += json_integer_value(json_object_get(row, "damaged"));
 }
 
-/* ---- Totals ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Totals ---------------------------------------------------------------------------------- */
 
 struct requests {
         const struct hr_connection *connection;
@@ -190,7 +190,7 @@ static int print_listing(struct listing *listing, const struct requests *request
         return 0;
 }
 
-/* ---- Work -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Work ------------------------------------------------------------------------------------ */
 
 static int wait_loaded(struct hr_connection *connection, const char *url) {
         json_t *params = json_pack("{s:s}", "source", hr_source(connection));

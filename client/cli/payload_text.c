@@ -31,7 +31,7 @@ static void add_unsigned(struct sink *sink, uint64_t value) {
                 sink_commit(sink, json_line_unsigned(out, value));
 }
 
-/* ---- Hashes ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Hashes ---------------------------------------------------------------------------------- */
 
 struct hash {
         EVP_MD_CTX *context;
@@ -71,7 +71,7 @@ static void hash_string(struct hash *hash, struct hr_text string) {
         hash_update(hash, string.bytes, string.size);
 }
 
-/* ---- Data -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 static void add_base64(struct sink *sink, struct hr_text bytes) {
         size_t most = (bytes.size + 2) / 3 * 4;
@@ -135,7 +135,7 @@ static void add_hash(struct sink *sink, const struct hr_payload *payload) {
         hash_add(&hash, sink);
 }
 
-/* ---- Members ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Members --------------------------------------------------------------------------------- */
 
 static void add_shape(struct sink *sink, const struct hr_payload *payload) {
         add_key(sink, "shape");

@@ -18,7 +18,10 @@ static bool is_graph(struct hr_text plugin) {
         return false;
 }
 
-/* TensorBoard takes rank-1 strings for blobs, audio with a label behind each, and one string alone for a graph. 0: no blobs. */
+/*
+ * TensorBoard takes rank-1 strings for blobs, audio with a label behind each, and one string alone for a graph. 0:
+ * no blobs.
+ */
 static uint32_t blob_step(const struct hr_payload *payload, const struct hr_series *series) {
         if (payload->dtype != DTYPE_STRING || payload->malformed || !payload->rank_known)
                 return 0;
@@ -42,13 +45,19 @@ static void take_scalar(struct record_shape *shape, const void *bits, uint32_t s
         reverse(shape->bits, bits, size);
 }
 
-/* A number of unknown rank is malformed as a tensor; as a point of a scalar series TensorBoard's data server takes it. */
+/*
+ * A number of unknown rank is malformed as a tensor; as a point of a scalar series TensorBoard's data server takes
+ * it.
+ */
 static bool is_one_number(const struct hr_payload *payload) {
         return payload->element_count == 1 && (!payload->malformed || !payload->rank_known) &&
                payload->elements_size == payload->element_bytes && dtype_is_real(payload->dtype);
 }
 
-/* The bits of a float that was written twice, as content and as a value: `value` is the one that counts, the payload the other. */
+/*
+ * The bits of a float that was written twice, as content and as a value: `value` is the one that counts, the
+ * payload the other.
+ */
 static void take_number(struct record_shape *shape, const struct hr_record *record) {
         float number = (float)record->value, element;
 

@@ -26,8 +26,8 @@ int record_shape_init(struct record_shape *shape, struct hr_connection *connecti
 bool record_shape_needs_bits(const struct hr_record *record);
 
 /*
- * True for a tensor that is one number (of a type that JSON numbers say, so neither half nor complex): it is shown by value and bits,
- * instead of a hash.
+ * True for a tensor that is one number (of a type that JSON numbers say, so neither half nor complex): it is shown
+ * by value and bits, instead of a hash.
  */
 bool record_shape_is_number(const struct record_shape *shape);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of a file and of a series are the same in every line, so they are made once and kept with them (userdata); a line is then
- * two copies and a few numbers.
+ * The texts of a file and of a series are the same in every line, so they are made once and kept with them
+ * (userdata); a line is then two copies and a few numbers.
  */
 #include "client/cli/record_text.h"
 
@@ -163,7 +163,7 @@ int record_text_json(struct record_writer *writer, struct hr_batch *batch, const
         return write_payload(writer, batch, record, &shape);
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 void record_text_csv_header(struct sink *sink) {
         sink_add_text(sink, "run,tag,step,wall_time,value\n");

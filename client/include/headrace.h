@@ -12,16 +12,16 @@
  *              while ((record = hr_record_next(&batch)))
  *                      printf("%s %f\n", hr_record_series(&batch, record)->tag.bytes, record->value);
  *
- * Threads: one connection, one thread at a time; different connections share nothing. The library keeps no global state, never
- * logs, installs no signal handler and raises no SIGPIPE.
+ * Threads: one connection, one thread at a time; different connections share nothing. The library keeps no global
+ * state, never logs, installs no signal handler and raises no SIGPIPE.
  *
- * Results: 0 is success. Positive values are outcomes that the caller is expected to handle (enum hr_outcome). Negative ones
- * are -errno: something broke; hr_error() says what in words. -EPROTO is a daemon that breaks the protocol; after it, -ECONNRESET
- * and -EPIPE the connection is of no more use.
+ * Results: 0 is success. Positive values are outcomes that the caller is expected to handle (enum hr_outcome).
+ * Negative ones are -errno: something broke; hr_error() says what in words. -EPROTO is a daemon that breaks the
+ * protocol; after it, -ECONNRESET and -EPIPE the connection is of no more use.
  *
- * Trust: what comes from the daemon is checked before it is used, so that a wrong daemon gives an error and no crash. The
- * memory is shared, though: a daemon that changes what it has handed out can make a reader see two different things. The
- * daemon's user is trusted that far.
+ * Trust: what comes from the daemon is checked before it is used, so that a wrong daemon gives an error and no
+ * crash. The memory is shared, though: a daemon that changes what it has handed out can make a reader see two
+ * different things. The daemon's user is trusted that far.
  *
  * Names are bytes, usually UTF-8, and have a NUL behind them that is not counted.
  */
@@ -51,7 +51,7 @@ struct hr_text {
         size_t size;
 };
 
-/* ---- Connections ------------------------------------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 struct hr_connection;
 
@@ -75,12 +75,13 @@ struct hr_options {
         { .size_bytes = sizeof(struct hr_options) }
 
 /*
- * Connects to a daemon that has the URL (or path) under one of its sources and, if it is the own user's, the same storage settings in
- * its environment; else starts a private one that ends with the connection. *ret_error (may be NULL) is a text for people where the
- * result is not 0, the caller's to free().
+ * Connects to a daemon that has the URL (or path) under one of its sources and, if it is the own user's, the same
+ * storage settings in its environment; else starts a private one that ends with the connection. *ret_error (may be
+ * NULL) is a text for people where the result is not 0, the caller's to free().
  *
- * -EINVAL: not a URL; -ENOENT: no running daemon has it and none may be started, or none can be found; -EPROTO, -ENOMEM, and
- * what socket(2), connect(2) and posix_spawn(3) say. HR_E_REFUSED: the daemon speaks no protocol that this library does.
+ * -EINVAL: not a URL; -ENOENT: no running daemon has it and none may be started, or none can be found; -EPROTO,
+ * -ENOMEM, and what socket(2), connect(2) and posix_spawn(3) say. HR_E_REFUSED: the daemon speaks no protocol that
+ * this library does.
  */
 int hr_open(const char *url, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error);
 
@@ -90,7 +91,10 @@ int hr_connect(const struct hr_options *options, struct hr_connection **ret_conn
 /* Takes a connected stream socket, on failure too. As hr_open(). */
 int hr_connect_fd(int take_fd, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error);
 
-/* Ends the connection, and the private daemon if it has one. All that was given out becomes invalid. Takes NULL, returns NULL. */
+/*
+ * Ends the connection, and the private daemon if it has one. All that was given out becomes invalid. Takes NULL,
+ * returns NULL.
+ */
 struct hr_connection *hr_close(struct hr_connection *connection);
 
 /* What went wrong in the last call that did not return 0, for people. Borrowed; never NULL. */
@@ -100,7 +104,10 @@ const char *hr_error(const struct hr_connection *connection);
 const char *hr_daemon_name(const struct hr_connection *connection);
 bool hr_daemon_is_private(const struct hr_connection *connection);
 
-/* The URL as the daemon names it, of the source that has what hr_open() was given. NULL after hr_connect(). Borrowed. */
+/*
+ * The URL as the daemon names it, of the source that has what hr_open() was given. NULL after hr_connect().
+ * Borrowed.
+ */
 const char *hr_source(const struct hr_connection *connection);
 
 /* Where in that source the URL is: "" for all of it, else a run name without slash at the end. Borrowed. */
@@ -110,28 +117,32 @@ const char *hr_prefix(const struct hr_connection *connection);
 int hr_fd(const struct hr_connection *connection);
 short hr_events(const struct hr_connection *connection);
 
-/* ---- Control calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- Control calls --------------------------------------------------------------------------- */
 
 /*
- * Calls a method of docs/PROTOCOL.md and waits for its answer. params is a JSON object as text, or NULL; *ret_result (may be NULL) is
- * the result as JSON text, the caller's to free(). HR_E_*: the daemon answered with an error. -EINVAL: params is no JSON.
+ * Calls a method of docs/PROTOCOL.md and waits for its answer. params is a JSON object as text, or NULL;
+ * *ret_result (may be NULL) is the result as JSON text, the caller's to free(). HR_E_*: the daemon answered with
+ * an error. -EINVAL: params is no JSON.
  */
 int hr_call(struct hr_connection *connection, const char *method, const char *params, char **ret_result);
 
 /*
- * As hr_call(), but does not wait: HR_AGAIN where it is under way, for hr_call_finish(). One at a time: until then other calls, and
- * hr_payload() of what must be fetched, return -EBUSY.
+ * As hr_call(), but does not wait: HR_AGAIN where it is under way, for hr_call_finish(). One at a time: until then
+ * other calls, and hr_payload() of what must be fetched, return -EBUSY.
  */
 int hr_call_start(struct hr_connection *connection, const char *method, const char *params);
 
 /* Waits at most timeout_ms (-1: as long as it takes) for the answer to the call that was started. HR_AGAIN: not yet. */
 int hr_call_finish(struct hr_connection *connection, int timeout_ms, char **ret_result);
 
-/* Called with each notification of the daemon, from inside of other calls. It may not call the connection's functions. */
+/*
+ * Called with each notification of the daemon, from inside of other calls. It may not call the connection's
+ * functions.
+ */
 void hr_on_notification(struct hr_connection *connection, void (*function)(void *userdata, const char *method, const char *params),
                         void *userdata);
 
-/* ---- Streams ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 enum hr_order {
         HR_ORDER_RUN = 0,    /* files of a run by name, runs as they come */
@@ -157,7 +168,10 @@ struct hr_position {
         uint32_t reserved;
 };
 
-/* Start from HR_SUBSCRIPTION, which is what NULL means: everything that is there, from the start. Lists end with NULL; NULL: all. */
+/*
+ * Start from HR_SUBSCRIPTION, which is what NULL means: everything that is there, from the start. Lists end with
+ * NULL; NULL: all.
+ */
 struct hr_subscription {
         size_t size_bytes;
         const char *const *runs, *const *tags, *const *plugins; /* globs as fnmatch(3), where '*' matches '/' too */
@@ -172,7 +186,10 @@ struct hr_subscription {
 #define HR_SUBSCRIPTION \
         { .size_bytes = sizeof(struct hr_subscription) }
 
-/* Starts the stream; one a connection. -EBUSY: there is one; -EBADF: what the daemon sent cannot be mapped; as hr_call(). */
+/*
+ * Starts the stream; one a connection. -EBUSY: there is one; -EBADF: what the daemon sent cannot be mapped; as
+ * hr_call().
+ */
 int hr_subscribe(struct hr_connection *connection, const struct hr_subscription *subscription);
 
 enum hr_kind {
@@ -269,13 +286,17 @@ struct hr_batch {
 };
 
 /*
- * Gives back the last batch and waits at most timeout_ms (-1: as long as it takes, 0: not at all) for the next one. HR_AGAIN: nothing
- * yet, the daemon will wake hr_fd(); HR_END; HR_E_SOURCE: a stream without follow whose source cannot be listed; -ECONNRESET: the daemon
- * is gone (what it had delivered was read first; go on elsewhere from the positions).
+ * Gives back the last batch and waits at most timeout_ms (-1: as long as it takes, 0: not at all) for the next
+ * one. HR_AGAIN: nothing yet, the daemon will wake hr_fd(); HR_END; HR_E_SOURCE: a stream without follow whose
+ * source cannot be listed; -ECONNRESET: the daemon is gone (what it had delivered was read first; go on elsewhere
+ * from the positions).
  */
 int hr_next(struct hr_connection *connection, int timeout_ms, struct hr_batch *ret_batch);
 
-/* The next record of the batch that the filters let through; NULL at its end. Marks come only where neither tags nor plugins filter. */
+/*
+ * The next record of the batch that the filters let through; NULL at its end. Marks come only where neither tags
+ * nor plugins filter.
+ */
 static inline const struct hr_record *hr_record_next(struct hr_batch *batch) {
         while (batch->at_ != batch->end_) {
                 const struct hr_record *record = batch->at_++;
@@ -307,8 +328,9 @@ struct hr_payload {
 };
 
 /*
- * The payload of a record of the current batch, in place; an external one is fetched (waiting for it). Valid until the next hr_payload()
- * or hr_next(). -ENOENT: a scalar or a mark, which have none; HR_E_GONE, HR_E_UNREADABLE; -EPROTO.
+ * The payload of a record of the current batch, in place; an external one is fetched (waiting for it). Valid until
+ * the next hr_payload() or hr_next(). -ENOENT: a scalar or a mark, which have none; HR_E_GONE, HR_E_UNREADABLE;
+ * -EPROTO.
  */
 int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record,
                struct hr_payload *ret_payload);

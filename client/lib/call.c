@@ -31,7 +31,10 @@ int call_outcome(int64_t error_code) {
         return HR_E_REFUSED;
 }
 
-/* Copies code and message out of an error object; both may be anything. Storage's own code comes first where there is one. */
+/*
+ * Copies code and message out of an error object; both may be anything. Storage's own code comes first where there
+ * is one.
+ */
 static void read_error(const json_t *error, int64_t *ret_code, char **message) {
         const char *text = json_string_value(json_object_get(error, "message"));
         const char *code = json_string_value(json_object_get(json_object_get(error, "data"), "code"));

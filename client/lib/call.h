@@ -15,8 +15,8 @@ int call_take_message(struct hr_connection *connection, struct wire_frame *frame
 int call_start(struct hr_connection *connection, const char *method, json_t *take_params);
 
 /*
- * Waits for the answer. 0: connection->call has the result and its descriptors, until call_reset(). HR_AGAIN, HR_E_*, -errno as
- * hr_call_finish().
+ * Waits for the answer. 0: connection->call has the result and its descriptors, until call_reset(). HR_AGAIN,
+ * HR_E_*, -errno as hr_call_finish().
  */
 int call_finish(struct hr_connection *connection, int timeout_ms);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection itself: the socket with its frames, and what the calls of the library keep between each other. Frames are handed
- * to whom they are for as they arrive: answers and notifications to call.h, extents to the inbox of inbox.h.
+ * The connection itself: the socket with its frames, and what the calls of the library keep between each other.
+ * Frames are handed to whom they are for as they arrive: answers and notifications to call.h, extents to the inbox
+ * of inbox.h.
  */
 #pragma once
 
@@ -63,8 +64,8 @@ int link_fail(struct hr_connection *connection, int r, const char *format, ...) 
 int link_break(struct hr_connection *connection, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * Sends what waits and handles what has arrived, without waiting. 0: something was handled; HR_AGAIN; negative: the connection is
- * broken.
+ * Sends what waits and handles what has arrived, without waiting. 0: something was handled; HR_AGAIN; negative:
+ * the connection is broken.
  */
 int link_pump(struct hr_connection *connection);
 

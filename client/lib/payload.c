@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Payloads in place. An external one comes as an extent of its own with one record, by either transport; it is kept until the next
- * payload or the next batch.
+ * Payloads in place. An external one comes as an extent of its own with one record, by either transport; it is
+ * kept until the next payload or the next batch.
  */
 #include <errno.h>
 #include <fcntl.h>

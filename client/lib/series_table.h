@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The series and files that were seen, each once, with what is known of them by now. Ids are hints, as everywhere: two names
- * with the same id are two entries.
+ * The series and files that were seen, each once, with what is known of them by now. Ids are hints, as everywhere:
+ * two names with the same id are two entries.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's side of the ring (docs/RING.md): checks what the daemon sent, maps it, and takes entries from the queue. Every
- * word that the daemon can write is read once into a local, checked, and the local is used.
+ * The client's side of the ring (docs/RING.md): checks what the daemon sent, maps it, and takes entries from the
+ * queue. Every word that the daemon can write is read once into a local, checked, and the local is used.
  */
 #pragma once
 
@@ -26,8 +26,9 @@ struct shared_map {
 };
 
 /*
- * Maps data, queue and ack fd; they stay the caller's. -EBADF: not a ring that this code can read, or not sealed as it must be
- * so that reading cannot fault (map->problem says which); -errno of mmap(2). On failure there is nothing to close.
+ * Maps data, queue and ack fd; they stay the caller's. -EBADF: not a ring that this code can read, or not sealed
+ * as it must be so that reading cannot fault (map->problem says which); -errno of mmap(2). On failure there is
+ * nothing to close.
  */
 int shared_map_open(struct shared_map *map, const int fds[3]);
 void shared_map_close(struct shared_map *map); /* one that is all zero, too */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order of one hr_next(): the last batch is acknowledged; entries are taken as long as there are some; only where there is none is the
- * socket looked at, and then slept on. What the daemon had delivered before it went is so read before its end is reported.
+ * Order of one hr_next(): the last batch is acknowledged; entries are taken as long as there are some; only where
+ * there is none is the socket looked at, and then slept on. What the daemon had delivered before it went is so
+ * read before its end is reported.
  */
 #include "client/lib/stream.h"
 
@@ -53,7 +54,7 @@ static int stream_fail(struct hr_connection *connection, int r, const char *prob
         return link_break(connection, r, "%s: %s", hr_daemon_name(connection), problem);
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 /* Gives back what was taken. 0 or -errno. */
 static int acknowledge(struct hr_connection *connection) {
@@ -94,7 +95,7 @@ static int take_entry(struct hr_connection *connection, struct ring_entry *ret_e
         return 0;
 }
 
-/* ---- What the filters let through ---------------------------------------------------------------------------------------------- */
+/* ---- What the filters let through ------------------------------------------------------------ */
 
 static bool globs_match(const struct globs *globs, struct hr_text text) {
         if (globs->count == 0)
@@ -129,7 +130,7 @@ static bool strip_prefix(const char *prefix, struct extent_string name, bool is_
         return true;
 }
 
-/* ---- Batches ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 static int take_news(struct hr_connection *connection, const struct ring_entry *entry, struct hr_batch *batch) {
         struct known_file *file = series_table_find_file(&connection->stream->table, entry->file_id);
@@ -299,7 +300,7 @@ static int take_batch(struct hr_connection *connection, struct hr_batch *ret_bat
         return r;
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* The queue is empty and the socket gave r: what is that for the caller? */
 static int report_end(struct hr_connection *connection, int r) {

@@ -20,7 +20,7 @@ json_t *subscribe_hex(uint64_t id) {
         return json_string(text);
 }
 
-/* ---- The request --------------------------------------------------------------------------------------------------------------- */
+/* ---- The request ----------------------------------------------------------------------------- */
 
 static int append_string(json_t *array, const char *text) {
         return json_array_append_new(array, json_string(text)) < 0 ? -EINVAL : 0;
@@ -122,7 +122,7 @@ static int subscription_json(struct hr_connection *connection, const struct hr_s
         return 0;
 }
 
-/* ---- The answer ---------------------------------------------------------------------------------------------------------------- */
+/* ---- The answer ------------------------------------------------------------------------------ */
 
 static int copy_globs(const char *const *patterns, struct globs *globs) {
         size_t count = 0;
@@ -205,7 +205,7 @@ int hr_subscribe(struct hr_connection *connection, const struct hr_subscription 
         return r;
 }
 
-/* ---- What the daemon knows ------------------------------------------------------------------------------------------------------- */
+/* ---- What the daemon knows ------------------------------------------------------------------- */
 
 static int hex_value(char c) {
         const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;

@@ -57,7 +57,7 @@ void fake_daemon_init(struct fake_daemon *fake) {
         fake->queue->instance_id = 77;
 }
 
-/* ---- The thread -------------------------------------------------------------------------------------------------------------------- */
+/* ---- The thread ------------------------------------------------------------------------------ */
 
 static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *body, size_t size, const int *fds,
                        unsigned fd_count) {
@@ -170,7 +170,7 @@ static void *serve(void *userdata) {
         return NULL;
 }
 
-/* ---- Life -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static void seal(struct fake_daemon *fake) {
         for (int i = 0; i < 3; i++) {
@@ -248,7 +248,7 @@ void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t fl
         send_frame(fake->server_fd, type, flags, body, size, NULL, 0);
 }
 
-/* ---- Extents by hand --------------------------------------------------------------------------------------------------------------- */
+/* ---- Extents by hand ------------------------------------------------------------------------- */
 
 struct builder {
         uint8_t *memory;

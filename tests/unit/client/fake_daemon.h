@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A daemon for tests of the client: answers on one socket from a thread, and leaves its ring's memory to the test, which plays the
- * daemon's other half (and may play it wrongly) on the client's own thread: what happens when is then not up to the scheduler.
+ * A daemon for tests of the client: answers on one socket from a thread, and leaves its ring's memory to the test,
+ * which plays the daemon's other half (and may play it wrongly) on the client's own thread: what happens when is
+ * then not up to the scheduler.
  */
 #pragma once
 
@@ -70,7 +71,10 @@ void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t fl
 
 #define FAKE_EXTENT_BYTES 4096u
 
-/* What a made extent holds: scalars "loss" (series 0) and "acc" (series 1) in turn, with steps 0, 1, ... and value step / 2. */
+/*
+ * What a made extent holds: scalars "loss" (series 0) and "acc" (series 1) in turn, with steps 0, 1, ... and value
+ * step / 2.
+ */
 struct fake_extent {
         const char *run, *path;
         uint64_t source_id, file_id, file_version;

@@ -18,7 +18,7 @@ static uint64_t next_chance(void) {
         return chance ^= chance << 17;
 }
 
-/* ---- Strings ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
 static json_t *parse_string(const void *bytes, size_t size) {
         char *text = malloc(json_line_string_most(size));
@@ -99,7 +99,7 @@ START_TEST(hex_and_keys) {
 }
 END_TEST
 
-/* ---- Numbers ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 static const char *shown(double value) {
         static char text[JSON_LINE_NUMBER_MOST + 1];

@@ -216,7 +216,7 @@ START_TEST(news_of_files) {
 }
 END_TEST
 
-/* ---- Waking ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Waking ---------------------------------------------------------------------------------- */
 
 START_TEST(sleeps_and_is_woken) {
         struct world world;
@@ -367,7 +367,7 @@ START_TEST(session_ended_by_the_daemon) {
 }
 END_TEST
 
-/* ---- A daemon that is wrong ---------------------------------------------------------------------------------------------------------- */
+/* ---- A daemon that is wrong ------------------------------------------------------------------ */
 
 START_TEST(wrong_seals) {
         static const int seals[] = { F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE };
@@ -632,7 +632,7 @@ START_TEST(more_than_was_acknowledged) {
 }
 END_TEST
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 START_TEST(refusals) {
         struct world world;
@@ -781,7 +781,7 @@ START_TEST(series_from_before_the_position) {
 }
 END_TEST
 
-/* ---- A running daemon -------------------------------------------------------------------------------------------------------------- */
+/* ---- A running daemon ------------------------------------------------------------------------ */
 
 /* The URL lies below a source: names are then relative to it, and the filters are, too. */
 START_TEST(url_below_a_source) {
