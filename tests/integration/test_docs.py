@@ -107,6 +107,12 @@ def test_pages_refer_to_pages_that_exist(path):
         assert (TOP / f"docs/man/{name}.{section}").exists(), name
 
 
+def test_library_page_has_every_function():
+    public = set(re.findall(r"\b(hr_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", read("client/include/headrace.h"), flags=re.S)))
+    assert "hr_open" in public
+    assert public == set(re.findall(r"^\.Fn (hr_\w+) ", read("docs/man/libheadrace.3").split(".Sh DESCRIPTION")[0], re.M))
+
+
 # ---- Layouts ---------------------------------------------------------------------------------------------------------------------
 
 
