@@ -7,13 +7,18 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <uv.h>
 
 #include "common/base.h"
+#include "common/private_source.h"
 #include "common/settings_id.h"
 #include "common/socket_path.h"
+#include "common/wire_format.h"
 #include "daemon/core/log.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/server.h"
@@ -143,6 +148,33 @@ static int add_sources(struct daemon *daemon) {
         return 0;
 }
 
+/* Tells the private client, in a frame of its protocol, why nothing can be served. */
+static void tell_private_client(const struct daemon *daemon, const char *message) {
+        json_t *error = json_pack("{s:s, s:n, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", "error", "code", WIRE_E_SOURCE, "message", message);
+        CLEANUP(freep) char *body = error ? json_dumps(error, JSON_COMPACT) : NULL;
+        struct wire_header header = { .type = WIRE_JSON, .size_bytes = body ? (uint32_t)strlen(body) : 0 };
+        struct iovec pieces[] = { { &header, sizeof(header) }, { body, header.size_bytes } };
+        struct msghdr frame = { .msg_iov = pieces, .msg_iovlen = ARRAY_SIZE(pieces) };
+
+        json_decref(error);
+        if (body && sendmsg(daemon->options->socket_fd, &frame, MSG_NOSIGNAL) < 0)
+                log_error("cannot tell the client", "reason=%s", strerror(errno));
+}
+
+/* A private daemon looks at its URL before it serves: if that is wrong it has nothing to serve. */
+static int check_private_source(struct daemon *daemon) {
+        const struct config *config = &daemon->options->config;
+        const char *message = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < config->source_count; i++)
+                r = pipeline_add_source(daemon->pipeline, config->sources[i].url, config->sources[i].name, &message);
+        if (r == 0)
+                return 0;
+        tell_private_client(daemon, message ? message : strerror(-r));
+        return PRIVATE_SOURCE_REFUSED;
+}
+
 static int daemon_start(struct daemon *daemon) {
         int r;
 
@@ -152,9 +184,11 @@ static int daemon_start(struct daemon *daemon) {
                 uv_signal_start(&daemon->signals[i], on_signal, end_signals[i]);
         }
         r = start_pipeline(daemon);
+        if (r == 0 && daemon->options->is_private)
+                r = check_private_source(daemon);
         if (r == 0)
                 r = start_server(daemon);
-        if (r == 0)
+        if (r == 0 && !daemon->options->is_private)
                 r = add_sources(daemon);
         return r;
 }
@@ -168,7 +202,7 @@ int daemon_run(const struct daemon_options *options) {
         signal(SIGPIPE, SIG_IGN);
         log_set_level(options->config.log_level);
         r = daemon_start(&daemon);
-        if (r < 0)
+        if (r != 0)
                 daemon_end(&daemon);
         uv_run(&daemon.loop, UV_RUN_DEFAULT);
         MUST(uv_loop_close(&daemon.loop) == 0);

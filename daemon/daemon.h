@@ -13,5 +13,8 @@ struct daemon_options {
         int socket_fd;          /* taken; -1 if it is not private */
 };
 
-/* Runs until a signal or the private client ends it. 0; -errno, after the reason has been logged. */
+/*
+ * Runs until a signal or the private client ends it. 0; -errno, after the reason has been logged; PRIVATE_SOURCE_REFUSED after the
+ * private client has been told why its URL cannot be used.
+ */
 int daemon_run(const struct daemon_options *options);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/private_source.h"
 #include "daemon/check.h"
 #include "daemon/core/config_key.h"
 #include "daemon/daemon.h"
@@ -182,7 +183,7 @@ static int run(const struct arguments *arguments) {
 
 int main(int argc, char **argv) {
         CLEANUP(freep) struct setting *settings = calloc((size_t)argc, sizeof(settings[0]));
-        CLEANUP(freep) const char **urls = calloc((size_t)argc, sizeof(urls[0]));
+        CLEANUP(freep) const char **urls = calloc((size_t)argc + 1, sizeof(urls[0]));
         struct arguments arguments = { .settings = settings, .urls = urls, .socket_fd = -1 };
 
         if (!settings || !urls)
@@ -190,6 +191,8 @@ int main(int argc, char **argv) {
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&argp, argc, argv, 0, NULL, &arguments))
                 return EXIT_USAGE;
+        if (arguments.is_private && getenv(PRIVATE_SOURCE_VARIABLE))
+                urls[arguments.url_count++] = getenv(PRIVATE_SOURCE_VARIABLE);
         if (arguments.keys)
                 return config_key_write_all(stdout, CONFIG_FORMAT_HELP) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         return run(&arguments);

@@ -59,7 +59,16 @@ void complain_file(const char *path, const char *text) {
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
+char *command_shown(const char *url) {
+        char *normal;
+
+        if (!source_url_has_scheme(url) || source_url_normalize(url, &normal) < 0)
+                return strdup(url);
+        return normal;
+}
+
 int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection) {
+        CLEANUP(freep) char *shown = url ? command_shown(url) : NULL;
         CLEANUP(freep) char *error = NULL;
         struct hr_options options = HR_OPTIONS;
         static const char *const quiet[] = { "--set=log.level=error", NULL };
@@ -81,7 +90,7 @@ int command_open(const struct common *common, const char *url, struct hr_connect
                 way_out = "install headraced beside headrace, or name it in HEADRACE_DAEMON";
         else if (common->socket)
                 way_out = "without --socket a daemon of its own is started";
-        complain(r == -EINVAL ? "arguments" : url, error ? error : strerror(ENOMEM), way_out);
+        complain(r == -EINVAL ? "arguments" : shown, error ? error : strerror(ENOMEM), way_out);
         return r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
 }
 

@@ -39,6 +39,9 @@ int command_status(int argc, char **argv);
 /* "headrace: THING: REASON" and, indented below it, a way out (NULL: none). Clears the progress bar. */
 void complain(const char *thing, const char *reason, const char *way_out);
 
+/* The URL as it may be shown: without user, password and query; a path as it was typed. NULL: no memory. The caller frees. */
+char *command_shown(const char *url);
+
 /* Opens the URL. EXIT_GOOD or, after a complaint, another code. */
 int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection);
 

@@ -34,6 +34,7 @@ struct list {
 struct arguments {
         struct common common; /* first: the input of the parser of the common options */
         const char *url;
+        char *shown; /* of it, what may be shown */
         struct list runs, tags, plugins;
         int is_csv, payload, transport;
 };
@@ -216,10 +217,10 @@ static int finish(struct dump *dump, int r) {
                 return EXIT_DAMAGE;
         }
         if (r == -ENOMEM)
-                complain(arguments->url, strerror(ENOMEM), NULL);
+                complain(arguments->shown, strerror(ENOMEM), NULL);
         else if (r != HR_END)
-                return command_failed(connection, arguments->url, r);
-        code = command_name_damage(connection, arguments->url, arguments->runs.items);
+                return command_failed(connection, arguments->shown, r);
+        code = command_name_damage(connection, arguments->shown, arguments->runs.items);
         return code ? code : dump->code;
 }
 
@@ -236,11 +237,11 @@ static int dump_connection(const struct arguments *arguments, struct hr_connecti
         subscription.plugins = arguments->plugins.items;
         subscription.order = HR_ORDER_SORTED;
         subscription.transport = (enum hr_transport)arguments->transport;
-        progress_begin(connection, arguments->url);
+        progress_begin(connection, arguments->shown);
         r = hr_subscribe(connection, &subscription);
         if (r) {
                 progress_end(connection);
-                return command_failed(connection, arguments->url, r);
+                return command_failed(connection, arguments->shown, r);
         }
         if (arguments->is_csv)
                 record_text_csv_header(sink);
@@ -260,10 +261,12 @@ int command_dump(int argc, char **argv) {
                 complain("dump", strerror(ENOMEM), NULL);
                 return EXIT_SOURCE;
         }
+        arguments.shown = command_shown(arguments.url);
         code = command_open(&arguments.common, arguments.url, &connection);
         if (code == EXIT_GOOD)
                 code = dump_connection(&arguments, connection, &sink);
         hr_close(connection);
+        free(arguments.shown);
         sink_deinit(&sink);
         free(arguments.runs.items);
         free(arguments.tags.items);

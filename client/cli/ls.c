@@ -15,6 +15,7 @@
 struct arguments {
         struct common common;
         const char *url;
+        char *shown; /* of it, what may be shown */
         bool is_json;
 };
 
@@ -220,16 +221,16 @@ static int list_and_print(const struct arguments *arguments, struct hr_connectio
         int r, code;
 
         table_init(&listing.table, COLUMN_COUNT, heads, right);
-        r = list(connection, arguments->url, &listing, &requests);
+        r = list(connection, arguments->shown, &listing, &requests);
         if (r) {
-                code = command_failed(connection, arguments->url, r);
+                code = command_failed(connection, arguments->shown, r);
         } else {
                 r = print_listing(&listing, &requests, arguments->is_json);
                 if (r == 0 && fflush(stdout) != 0 && errno != EPIPE)
                         r = -errno;
                 if (r < 0)
                         complain("standard output", strerror(-r), NULL);
-                code = command_name_damage(connection, arguments->url, NULL);
+                code = command_name_damage(connection, arguments->shown, NULL);
                 code = r < 0 && code == EXIT_GOOD ? EXIT_DAMAGE : code;
         }
         table_deinit(&listing.table);
@@ -243,9 +244,11 @@ int command_ls(int argc, char **argv) {
         int code;
 
         argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+        arguments.shown = command_shown(arguments.url);
         code = command_open(&arguments.common, arguments.url, &connection);
         if (code == EXIT_GOOD)
                 code = list_and_print(&arguments, connection);
         hr_close(connection);
+        free(arguments.shown);
         return code;
 }

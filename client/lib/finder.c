@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which daemon to talk to: a running one that has the URL, or a private one (docs/PROTOCOL.md, "Where"). A daemon that does not answer,
- * is stopped or speaks something else is passed over like one that is not there.
+ * Which daemon to talk to: a running one that has the URL, or a private one (docs/PROTOCOL.md, "Where"). A daemon
+ * that does not answer, is stopped or speaks something else is passed over like one that is not there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "client/lib/call.h"
 #include "client/lib/helper.h"
 #include "client/lib/link.h"
+#include "common/private_source.h"
 #include "common/settings_id.h"
 #include "common/socket_path.h"
 #include "common/source_url.h"
@@ -24,6 +25,7 @@
 struct finder {
         const struct hr_options *options;
         const char *url; /* normal form; NULL: any daemon */
+        const char *given_url; /* as it was given, with what must not be shown */
         char *error;
 };
 

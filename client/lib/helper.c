@@ -49,7 +49,10 @@ static char *find_program(const char *given) {
         return strdup("headraced");
 }
 
-/* Standard input and output belong to the program; standard error stays, so that the daemon can say why it will not start. */
+/*
+ * Standard input and output belong to the program; standard error stays, so that the daemon can say why it will
+ * not start.
+ */
 static int spawn(const char *program, char **arguments, char **environment, int socket_fd, pid_t *ret_pid) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;

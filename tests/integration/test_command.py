@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace` and `headraced` as people type them: on real servers, on bad input, with other threads and rings, on a pipe that closes."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from tests.integration.test_protocol import expected_rows, start, write_events, write_tree  # noqa: F401
+from tests.integration.test_storage import serve  # noqa: F401
+from tests.rig.nginx import Nginx
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = TOP / os.environ.get("HEADRACE_BUILD", "build")
+NAME = "events.out.tfevents.1.host"
+NOBODY = 65534
+
+pytestmark = pytest.mark.sanitize
+
+
+def headrace(*arguments, code=0, env=None, build=BUILD, **options):
+    # HEADRACE_* of whoever runs the tests must not choose another daemon.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+    environment.update({"NO_COLOR": "1", **(env or {})})
+    done = subprocess.run([build / "headrace", *map(str, arguments)], capture_output=True, timeout=120, env=environment, **options)
+    assert done.returncode == code, (done.returncode, done.stderr.decode())
+    return done
+
+
+def rows(output):
+    files = {}
+    for line in output.splitlines():
+        line = json.loads(line)
+        files.setdefault(line["file"], []).append(
+            (line["offset"], line["index"], line["step"], line["wall_time"], line["tag"], line["value"]))
+    return files
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return write_tree(tmp_path / "logs")
+
+
+def test_the_output_is_the_same_however_it_was_fetched(tree):
+    outputs = {headrace("dump", tree, "--transport", transport,
+                        env={"HEADRACE_DECODERS": decoders, "HEADRACE_RING_SIZE": ring, "HEADRACE_FETCH_PART": part,
+                             "HEADRACE_FETCH_CONNECTIONS_MAX": connections}).stdout
+               for transport in ("map", "inline") for decoders, ring, part, connections in
+               (("1", "4M", "1M", "1"), ("4", "256M", "8M", "1024"))}
+    assert len(outputs) == 1
+    assert rows(outputs.pop()) == expected_rows(tree)
+
+
+def test_https_and_its_certificate(tree):
+    with Nginx(tree, tls=True) as nginx:
+        done = headrace("dump", nginx.tls_url + "/", env={"CURL_CA_BUNDLE": str(nginx.certificate)})
+        assert rows(done.stdout) == expected_rows(tree)
+        refused = headrace("ls", nginx.tls_url + "/", code=3).stderr.decode()
+        assert "certificate" in refused.lower()
+
+
+def test_a_password_in_the_url_is_used_and_never_shown(tree, serve):
+    server = serve(tree)
+    server.control({"fault": "auth", "user": "ada", "password": "geheim"})
+    url = server.url.replace("http://", "http://ada:geheim@")
+    done = headrace("dump", url)
+    assert rows(done.stdout) == expected_rows(tree)
+    listing = headrace("ls", url, "--json")
+    wrong = headrace("ls", url.replace("geheim", "falsch"), code=3)
+    for output in (done.stdout, done.stderr, listing.stdout, listing.stderr, wrong.stdout, wrong.stderr):
+        assert b"geheim" not in output and b"falsch" not in output
+    assert b"401" in wrong.stderr
+
+
+def test_a_manifest_is_one_request(tree, serve):
+    paths = sorted(tree.rglob("*tfevents*"))
+    entries = [{"name": str(path.relative_to(tree)), "type": "file", **({"size": path.stat().st_size} if number % 2 else {})}
+               for number, path in enumerate(paths)]
+    (tree / "runs.json").write_text(json.dumps(entries))
+    server = serve(tree)
+    assert rows(headrace("dump", server.url + "runs.json").stdout) == expected_rows(tree)
+    assert len(server.requests()) == 1 + len(paths)
+    assert all(request["requests"] == 1 for request in server.requests())
+
+
+def test_ls_tells_every_run(tree):
+    (tree / "empty").mkdir()
+    (tree / "empty" / NAME).touch()
+    done = headrace("ls", tree, "--json")
+    runs = {run["run"]: run for run in json.loads(done.stdout)["runs"]}
+    assert set(runs) == {"run%d" % n for n in range(6)} | {"empty"}
+    assert runs["run3"]["state"] == "loaded" and runs["run3"]["last_step"] == 199 and runs["run3"]["files"] == 1
+    assert runs["run3"]["size_bytes"] == next((tree / "run3").iterdir()).stat().st_size
+    assert runs["empty"]["state"] == "empty"
+    last = headrace("ls", tree).stdout.decode().splitlines()[-1]
+    assert last.startswith("7 runs, 7 files, ")
+
+
+def test_an_empty_source_is_no_error(tmp_path):
+    (tmp_path / "none").mkdir()
+    assert headrace("dump", tmp_path / "none").stdout == b""
+    assert headrace("ls", tmp_path / "none").stdout.decode().startswith("0 runs, 0 files")
+
+
+@pytest.mark.parametrize("arguments", [("dump",), ("frobnicate",), ("dump", "x", "--format", "xml"), ("dump", "x", "--payload", "some"),
+                                       ("ls", "x", "y", "z", "--nonsense"), ("ls", "http://")])
+def test_usage_errors(arguments):
+    assert headrace(*arguments, code=2).stderr
+
+
+@pytest.mark.parametrize("url", ["/no/such/directory", "http://127.0.0.1:1/", "ftp://host/x"])
+def test_a_source_that_cannot_be_listed(url):
+    for command in ("ls", "dump"):
+        done = headrace(command, url, code=3)
+        assert done.stdout == b"" and done.stderr.startswith(b"headrace: ") and url.encode() in done.stderr
+        assert b"headraced:" not in done.stderr
+
+
+@pytest.fixture
+def open_tree():
+    """A tree that other users may read, with programs that they may run."""
+    with tempfile.TemporaryDirectory(prefix="headrace-test-") as directory:
+        os.chmod(directory, 0o755)
+        for program in ("headrace", "headraced", "libheadrace.so.1"):
+            shutil.copy(BUILD / program, directory)
+        yield write_tree(pathlib.Path(directory) / "logs")
+
+
+def test_a_directory_without_permission(open_tree):
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    tree = open_tree
+    (tree / "run2").chmod(0o700)
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": {"HOME": "/nonexistent"}, "build": tree.parent}
+    done = headrace("dump", tree, code=1, **nobody)
+    assert b"run2" in done.stderr and b"EACCES" in done.stderr
+    expected = {name: some for name, some in expected_rows(tree).items() if not name.startswith("run2/")}
+    assert rows(done.stdout) == expected
+    tree.chmod(0o700)
+    assert b"EACCES" in headrace("dump", tree, code=3, **nobody).stderr
+
+
+def test_a_file_that_vanishes_between_listing_and_read(tree, serve):
+    server = serve(tree)
+    server.control({"kind": "read", "path": "/run4/*", "fault": "status", "status": 404})
+    done = headrace("dump", server.url, code=1)
+    assert b"run4" in done.stderr and b"404" in done.stderr
+    assert set(rows(done.stdout)) == {name for name in expected_rows(tree) if not name.startswith("run4/")}
+
+
+def test_a_pipe_that_closes_ends_it_quietly(tmp_path):
+    write_events(tmp_path / "logs" / NAME, ["tag%d" % n for n in range(50)], 2000)
+    process = subprocess.Popen([BUILD / "headrace", "dump", tmp_path / "logs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(1000)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE)
+
+
+def children_of(pid):
+    return {int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def test_a_killed_client_takes_its_private_daemon_with_it(tmp_path):
+    write_events(tmp_path / "logs" / NAME, ["tag%d" % n for n in range(50)], 4000)
+    process = subprocess.Popen([BUILD / "headrace", "dump", tmp_path / "logs"], stdout=subprocess.PIPE)
+    process.stdout.read(1000)
+    daemons = children_of(process.pid)
+    assert len(daemons) == 1
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for pid in daemons:
+        deadline = time.monotonic() + 30
+        while pathlib.Path(f"/proc/{pid}/cmdline").exists() and pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+            assert time.monotonic() < deadline, "the private daemon is still there"
+            time.sleep(0.02)
+
+
+def test_a_running_daemon_is_used_for_what_lies_below_its_sources(start, tree):
+    daemon = start(tree)
+    whole = headrace("dump", tree, "--socket", daemon.socket_path)
+    assert rows(whole.stdout) == expected_rows(tree)
+    part = headrace("dump", tree / "run1", "--socket", daemon.socket_path)
+    assert list(rows(part.stdout).values()) == [some for name, some in expected_rows(tree).items() if name.startswith("run1/")]
+    status = json.loads(headrace("status", "--json", "--socket", daemon.socket_path).stdout)
+    assert status["sources"][0]["files"] == 6
+
+
+def test_check_says_whether_it_would_work(tree):
+    def check(*arguments):
+        return subprocess.run([BUILD / "headraced", "--check", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+    good = check(tree)
+    assert good.returncode == 0 and "6 runs" in good.stdout
+    bad = check(tree / "none")
+    assert bad.returncode == 3 and "ENOENT" in bad.stdout
+    wrong = check("--set", "ring.sise=4M")
+    assert wrong.returncode == 2 and "ring.size" in wrong.stderr
+
+
+def test_no_home_and_no_runtime_directory(tree):
+    environment = {"PATH": os.environ["PATH"], "NO_COLOR": "1"}
+    done = subprocess.run([BUILD / "headrace", "dump", tree], capture_output=True, timeout=60, env=environment)
+    assert done.returncode == 0 and rows(done.stdout) == expected_rows(tree)
+
+
+def test_csv_has_every_scalar(tree):
+    import csv
+
+    done = headrace("dump", tree, "--format", "csv", "--tag", "loss", "--run", "run[0-2]")
+    lines = list(csv.reader(done.stdout.decode().splitlines()))
+    assert lines[0] == ["run", "tag", "step", "wall_time", "value"]
+    expected = [[name.partition("/")[0], tag, str(step), wall_time, value] for name, some in expected_rows(tree).items()
+                if name[:4] in ("run0", "run1", "run2") for _, _, step, wall_time, tag, value in some if tag == "loss"]
+    assert [[run, tag, step, float(wall_time), float(value)] for run, tag, step, wall_time, value in lines[1:]] == expected
