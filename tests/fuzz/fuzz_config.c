@@ -23,9 +23,11 @@ static void load_file(struct config *config, const uint8_t *data, size_t size) {
 }
 
 static void set_option(struct config *config, const uint8_t *data, size_t size) {
-        CLEANUP(freep) char *text = strndup((const char *)data, size);
+        CLEANUP(freep) char *text = calloc(1, size + 1);
         CLEANUP(freep) char *error = NULL;
 
+        MUST(text);
+        memcpy(text, data, size);
         if (config_set_assignment(config, "--set", text, &error) < 0)
                 MUST(error && strstr(error, "--set"));
 }

@@ -207,8 +207,9 @@ def test_full_disk_is_an_error(tmp_path):
 def on_terminal(arguments, **environment):
     """What a command writes to a terminal that is its standard error."""
     master, slave = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     with subprocess.Popen([BUILD / "headrace", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=slave,
-                          env={**os.environ, "TERM": "xterm", **environment}) as process:
+                          env={**inherited, "TERM": "xterm", **environment}) as process:
         os.close(slave)
         output = b""
         while select.select([master], [], [], PATIENCE_S)[0]:

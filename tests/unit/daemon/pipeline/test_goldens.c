@@ -277,6 +277,8 @@ struct known_series {
         char *tag; /* with its size: tags hold anything */
         uint64_t tag_size;
         struct metadata metadata;
+        void *kept[32]; /* the strings of metadata, old ones too */
+        size_t kept_count;
 };
 
 struct known {
@@ -298,8 +300,22 @@ static struct known_series *find_known(struct known *known, const char *run, str
         return &known->list[known->count++];
 }
 
-static struct extent_string kept(struct extent_string string) {
-        return (struct extent_string){ memcpy(malloc(string.size + 1), string.bytes, string.size), string.size };
+static void known_free(struct known *known) {
+        for (size_t i = 0; i < known->count; i++) {
+                free(known->list[i].run);
+                free(known->list[i].tag);
+                for (size_t k = 0; k < known->list[i].kept_count; k++)
+                        free(known->list[i].kept[k]);
+        }
+        free(known->list);
+}
+
+static struct extent_string kept(struct known_series *series, struct extent_string string) {
+        uint8_t *copy = memcpy(malloc(string.size + 1), string.bytes, string.size);
+
+        ck_assert_uint_lt(series->kept_count, sizeof(series->kept) / sizeof(series->kept[0]));
+        series->kept[series->kept_count++] = copy;
+        return (struct extent_string){ copy, string.size };
 }
 
 static void learn(struct known *known, const char *run, const struct extent_view *view) {
@@ -308,10 +324,10 @@ static void learn(struct known *known, const char *run, const struct extent_view
 
                 if (!metadata_update(&series->metadata, view, &view->series[i]))
                         continue;
-                series->metadata.plugin = kept(series->metadata.plugin);
-                series->metadata.content = kept(series->metadata.content);
-                series->metadata.display_name = kept(series->metadata.display_name);
-                series->metadata.description = kept(series->metadata.description);
+                series->metadata.plugin = kept(series, series->metadata.plugin);
+                series->metadata.content = kept(series, series->metadata.content);
+                series->metadata.display_name = kept(series, series->metadata.display_name);
+                series->metadata.description = kept(series, series->metadata.description);
         }
 }
 
@@ -490,6 +506,7 @@ START_TEST(tree_is_as_in_the_goldens) {
         ck_assert_uint_eq(goldens.at_wire, json_array_size(goldens.wire));
         json_decref(goldens.wire);
         json_decref(goldens.raw);
+        known_free(&known);
 }
 END_TEST
 
