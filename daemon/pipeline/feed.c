@@ -314,11 +314,12 @@ static uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes) 
 
 static void on_part(void *userdata, const struct fetch_result *result) {
         struct job *job = userdata;
+        struct feed *feed = job->feed;
 
         job->arrived = true;
         job->result = *result;
-        feed_advance(job->feed);
-        pipeline_touch(job->feed->pipeline);
+        feed_advance(feed); /* which may have ended the job */
+        pipeline_touch(feed->pipeline);
 }
 
 /* Bytes of the next part: what fits the room, at least one record, no more than is left. 0: the room is too small. */
