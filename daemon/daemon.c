@@ -51,6 +51,8 @@ static void daemon_end(struct daemon *daemon) {
         daemon->ending = true;
         for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
                 uv_close((uv_handle_t *)&daemon->signals[i], NULL);
+        if (daemon->pipeline)
+                ring_set_state(pipeline_ring(daemon->pipeline), RING_STATE_DRAINING);
         if (daemon->server)
                 server_close(daemon->server, on_server_closed, daemon);
         else

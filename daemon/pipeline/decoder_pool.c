@@ -130,7 +130,6 @@ static bool decoder_room_is_scrap(const struct decoder *decoder, const struct de
 /* Decodes until the bytes are used up. False at the end of the pool. */
 static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
         struct block_input *input = &task->input;
-        unsigned extents = 0;
 
         for (;;) {
                 struct decoder_event event = { .type = DECODER_EXTENT, .task = task };
@@ -150,9 +149,7 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                 decoder->used_bytes += align_up(event.output.extent_bytes, EXTENT_ALIGNMENT);
                 if ((event.output.extent_bytes > 0 || event.output.damage_count > 0) && !pool_post(decoder->pool, &event))
                         return false;
-                if (event.output.extent_bytes > 0)
-                        extents++;
-                if (task->result != STAGE_FULL || (task->extents_max && extents >= task->extents_max))
+                if (task->result != STAGE_FULL)
                         return true;
                 if (!decoder_close_segment(decoder))
                         return false;

@@ -24,7 +24,6 @@ struct decoder_task {
         struct list node;
         struct block_input input;  /* begin and search_offset move on while it runs */
         uint64_t room_min_bytes;   /* do not begin an extent in less room than this (a block fetched again must fit whole) */
-        unsigned extents_max;      /* stop after so many extents: 0 for no limit */
         int result;                /* of the last block_decode(); valid when done */
         uint64_t need_bytes;       /* likewise */
         void (*on_event)(struct decoder_task *task, const struct decoder_event *event); /* DECODER_EXTENT and DECODER_DONE */

@@ -147,7 +147,14 @@ static void feed_set_hungry(struct feed *feed) {
         pipeline_touch(feed->pipeline);
 }
 
+static void feed_tell_replaced(struct feed *feed) {
+        if (feed->replaced)
+                PIPELINE_TELL(feed->pipeline, file_replaced, feed->file);
+        feed->replaced = false;
+}
+
 static void feed_settle(struct feed *feed, enum catalog_state state) {
+        feed_tell_replaced(feed);
         catalog_set_state(feed->file, state, true);
         readers_feed_settled(feed);
         requests_feed_settled(feed);
@@ -225,8 +232,8 @@ static void feed_restart(struct feed *feed) {
         feed->probe = file->listed_bytes == UINT64_MAX;
         feed->source_bytes_done = feed->extent_bytes_done = 0;
         feed->discard = feed->decoding;
+        feed->replaced = true;
         list_remove(&feed->failed);
-        PIPELINE_TELL(feed->pipeline, file_replaced, file);
         if (!feed->discard && feed_left(feed) == 0)
                 feed_rest(feed);
         else
@@ -405,6 +412,7 @@ static void feed_learn_version(struct feed *feed, const struct job *job) {
         feed->head_bytes = (unsigned)bytes;
         feed->file->version = name_id_file_version(feed->head, bytes, feed->file->replacements);
         feed->identity.file_version = feed->file->version;
+        feed_tell_replaced(feed);
         readers_version_known(feed);
 }
 

@@ -47,6 +47,7 @@ struct feed {
         uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
         unsigned failures; /* in a row */
         uint64_t retry_at_ns;
+        bool replaced; /* and nobody has been told yet, as the new version is not known */
         bool late;  /* its next records come after it had been settled without them */
         bool gone;  /* left storage: ends when its tasks do */
 };

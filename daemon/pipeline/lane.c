@@ -217,6 +217,8 @@ void lane_free(struct lane *lane) {
 }
 
 static bool reader_wants_run(const struct reader *reader, const struct catalog_run *run) {
+        if (reader->source && reader->source != run->source)
+                return false;
         for (size_t i = 0; i < reader->run_count; i++)
                 if (fnmatch(reader->globs[i], run->name.bytes, 0) == 0)
                         return true;

@@ -65,7 +65,7 @@ static int ask_for_listings(struct reader *reader) {
         for (size_t i = 0; i < catalog->source_count; i++) {
                 struct catalog_source *source = catalog->sources[i];
 
-                if (source->listings == 0 || uv_hrtime() - source->listed_at_ns <= FRESH_NS)
+                if ((reader->source && reader->source != source) || source->listings == 0 || uv_hrtime() - source->listed_at_ns <= FRESH_NS)
                         continue;
                 reader->attempt_wanted[i] = watch_next_attempt(source->watch);
                 watch_now(source->watch);
@@ -92,6 +92,7 @@ static int reader_init(struct reader *reader, const struct reader_options *optio
         struct pipeline *pipeline = reader->pipeline;
         int r = copy_globs(reader, options);
 
+        reader->source = options->source;
         if (r == 0)
                 r = copy_positions(reader, options);
         if (r == 0)
@@ -439,6 +440,8 @@ static void reader_open(struct reader *reader) {
         for (size_t i = 0; i < reader->source_count; i++) {
                 const struct catalog_source *source = reader->pipeline->catalog.sources[i];
 
+                if (reader->source && reader->source != source)
+                        continue;
                 if (source->listings == 0 && source->state == CATALOG_SOURCE_FAILING) {
                         if (!reader->follow) {
                                 reader->failed = true;

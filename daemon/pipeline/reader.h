@@ -27,6 +27,7 @@ struct reader_position {
 };
 
 struct reader_options {
+        const struct catalog_source *source; /* NULL: all */
         /* Globs (fnmatch), borrowed during reader_new() only; a count of 0 means all. */
         const char *const *runs, *const *tags, *const *plugins;
         size_t run_count, tag_count, plugin_count;

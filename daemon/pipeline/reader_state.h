@@ -45,6 +45,7 @@ struct reader {
         struct list node; /* in pipeline->readers */
         const struct reader_operations *operations;
         void *userdata;
+        const struct catalog_source *source; /* NULL: all */
         char **globs; /* runs, tags, plugins, one after the other */
         size_t run_count, tag_count, plugin_count;
         enum reader_order order;

@@ -163,8 +163,12 @@ static int parse_subscription(struct rpc_call *call, struct subscription *subscr
         static const char *const transports[] = { [SESSION_MAP] = "map", [SESSION_INLINE] = "inline" };
         static const char *const orders[] = { [READER_ORDER_RUN] = "run", [READER_ORDER_SORTED] = "sorted" };
         unsigned transport = 0, order = 0;
-        int r = parse_filters(call, subscription);
+        struct catalog_source *source = NULL;
+        int r = methods_find_source(call, &source);
 
+        subscription->options.source = source;
+        if (!r)
+                r = parse_filters(call, subscription);
         if (!r)
                 r = parse_from(call, subscription);
         if (!r)

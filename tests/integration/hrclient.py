@@ -216,6 +216,7 @@ class MapStream:
         self.data = mmap.mmap(self.data_fd, sizes[0], prot=mmap.PROT_READ)
         self.queue = mmap.mmap(self.queue_fd, sizes[1], prot=mmap.PROT_READ)
         self.ack = mmap.mmap(self.ack_fd, sizes[2])
+        self.acked = memoryview(self.ack).cast("Q")
         assert self.data[:8] == b"!HRRING1"
         major, _, _, incompatible = struct.unpack_from("<HHII", self.data, 8)
         assert major == 1 and incompatible == 0
@@ -224,6 +225,7 @@ class MapStream:
         self.taken = 0
 
     def close(self):
+        self.acked.release()
         for memory in (self.data, self.queue, self.ack):
             memory.close()
         for fd in self.fds:
@@ -267,7 +269,7 @@ class MapStream:
 
     def acknowledge(self, position):
         old = struct.unpack_from("@Q", self.ack, 0)[0]
-        struct.pack_into("@Q", self.ack, 0, position)  # native: one store; "<Q" goes byte by byte, and half a number is a lie
+        self.acked[0] = position  # one store: pack_into() writes zeros first, and a counter that goes back is a lie
         kick_at = struct.unpack_from("@Q", self.queue, 128)[0]
         if old < kick_at <= position:
             self.client.send_frame(WAKE)

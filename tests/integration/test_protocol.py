@@ -502,8 +502,8 @@ def test_without_descriptors_clients_are_turned_away(start, tree):
         for _ in range(150):
             client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             stack.callback(client.close)
+            client.connect(str(daemon.socket_path))  # before it has a timeout: a full backlog is waited for
             client.settimeout(PATIENCE_S)
-            client.connect(str(daemon.socket_path))
         assert client.recv(1) == b""  # the last of them
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -304,13 +304,41 @@ def test_the_extents_of_a_refetched_block_are_the_same(start, tmp_path):
     for run in range(3):
         write_events(root / ("run%d" % run) / NAME, ["tag%d" % n for n in range(40)], 1000)
     daemon = start(root)
-    seen = []
-    for _ in range(2):
+    readings = []
+    for _ in range(3):
         with Client(daemon.socket_path) as client:
-            seen.append([(extent.file, extent.begin_offset, extent.begin_index, record["source_offset"], record["value_index"], record["value"])
-                         for _, image in client.subscribe(order="sorted").entries() if image
-                         for extent in [Extent(image)] for record in extent.records[:3]])
-    assert {row[3:] for row in seen[0]} and [row[0] for row in seen[0]][0] == [row[0] for row in seen[1]][0]
+            images = {}
+            for _, image in client.subscribe(order="sorted").entries():
+                if image:
+                    extent = Extent(image)
+                    images[extent.file, extent.begin_offset, extent.begin_index, extent.end_offset, extent.end_index] = image
+            readings.append(images)
+            assert client.call("status")["counters"]["refetched_blocks"] > 0 or len(readings) == 1
+    common = set(readings[0]) & set(readings[1]) & set(readings[2])
+    assert len(common) > len(readings[0]) / 2
+    assert all(readings[0][block] == readings[1][block] == readings[2][block] for block in common)
+
+
+def test_each_source_has_its_own_stream(start, tmp_path):
+    """A source that fails, and what other sources have, is nothing to a stream of one source."""
+    one, two = write_tree(tmp_path / "one", runs=2, steps=5), write_tree(tmp_path / "two", runs=3, steps=6)
+    daemon = start(one, two, tmp_path / "none")
+    for tree in (one, two):
+        with Client(daemon.socket_path) as client:
+            assert hrclient.scalar_rows(client.subscribe(source=str(tree)).entries())[0] == expected_rows(tree)
+
+
+def test_replacements_are_told_with_their_version(start, tmp_path):
+    tree = write_tree(tmp_path / "logs", runs=1, steps=5)
+    daemon = start("--set", "poll=0.05", tree)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        follower.until(expected_rows(tree))
+        shutil.copy(next((write_tree(tmp_path / "other", runs=1, steps=3) / "run0").iterdir()), next((tree / "run0").iterdir()))
+        follower.until(expected_rows(tree))
+        version = client.call("files")["files"][0]["version"]
+        told = [note["params"] for note in client.notifications if note["method"] == "file_replaced"]
+        assert [params["version"] for params in told] == [version] != ["0" * 16]
 
 
 def test_positions_of_another_version_start_anew(start, tmp_path):
