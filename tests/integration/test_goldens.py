@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from tests.rig.nginx import Nginx
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HEADRACE_BUILD", TOP / "build"))
 FIXTURES = TOP / "tests/data/fixtures"
@@ -82,11 +84,26 @@ def problems_of(golden, ours):
     return wrong
 
 
+@pytest.fixture(scope="module")
+def nginx():
+    with Nginx(FIXTURES) as running:
+        yield running
+
+
+def is_hidden(line):
+    """nginx lists no name that begins with a dot."""
+    return any(part.startswith(".") for part in line["file"].split("/"))
+
+
+@pytest.mark.parametrize("store, transport", [("file", "map"), ("file", "inline"), ("http", "map"), ("http", "inline")])
 @pytest.mark.parametrize("tree", TREES)
-def test_every_record_is_told(tree):
-    ours = {place(line): line for line in lines_of(dump(FIXTURES / tree, "--payload", "sha256").stdout)}
+def test_every_record_is_told(tree, store, transport, nginx):
+    url = FIXTURES / tree if store == "file" else f"{nginx.url}/{tree}/"
+    ours = {place(line): line for line in lines_of(dump(url, "--payload", "sha256", "--transport", transport).stdout)}
     written = {place(line): line["kind"] for line in load("records.raw.jsonl", tree)}
     wire = [line for line in load("records.wire.jsonl", tree) if line["kind"] not in ("damaged", "undecodable")]
+    if store == "http":
+        wire = [line for line in wire if not is_hidden(line)]
     wrong = []
     for golden in wire:
         if "dropped" in golden or written[place(golden)] in CONVERTED:
