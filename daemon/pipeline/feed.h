@@ -66,17 +66,35 @@ void feed_retry(struct feed *feed);
 /* True while there are bytes that can be asked for now. */
 bool feed_is_hungry(const struct feed *feed);
 
-/*
- * Asks for the next bytes: as many as fit room_bytes of the ring by the file's ratio, but at least one record. charged (may be
- * NULL) is the reader whose quota pays. -ENOMEM.
- */
+/* Why no job went out. */
 #define FEED_E_WINDOW 1 /* there is no place in the endpoint's window or in the budget */
 #define FEED_E_ROOM 2   /* the room is too small */
 #define FEED_E_BUSY 3   /* enough of this file is under way */
-int feed_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
 
 /* The block that holds the position or comes next; NULL: nothing is published there yet. */
 struct block *feed_block_at(const struct feed *feed, struct block_position position);
+
+/* The other way round: bytes of the file that will fill so much of the ring. */
+uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes);
+
+/* The lowest byte that is still needed, and how many are listed behind what was asked for. */
+uint64_t feed_offset(const struct feed *feed);
+uint64_t feed_left(const struct feed *feed);
+
+/* Puts it into the pipeline's queue of hungry feeds, or takes it out. */
+void feed_set_hungry(struct feed *feed);
+
+/* No part is under way: either all is asked for and the file is settled, or it goes on from where it is. */
+void feed_rest(struct feed *feed);
+
+/* It cannot be read: settled as such, and tried again later. */
+void feed_fail(struct feed *feed, const struct store_failure *failure);
+
+/* The file is another one than it was: from the beginning, as a new version. */
+void feed_restart(struct feed *feed);
+
+/* If it was replaced and nobody was told yet, the news goes out. */
+void feed_tell_replaced(struct feed *feed);
 
 /* True while a decoder has something of it. */
 bool feed_has_tasks(const struct feed *feed);

@@ -7,7 +7,7 @@
 
 #include "daemon/pipeline/feed.h"
 
-/* Results as feed_issue(): 0, FEED_E_WINDOW, FEED_E_ROOM, -ENOMEM. The block is absent and has no job. */
+/* Results as part_issue(): 0, FEED_E_WINDOW, FEED_E_ROOM, -ENOMEM. The block is absent and has no job. */
 int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes, struct reader *charged);
 
 /* Cancels all of a feed; those that a decoder has end when it is done. */

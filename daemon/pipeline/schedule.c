@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/pipeline/part.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/refetch.h"
 #include "daemon/pipeline/residency.h"
@@ -47,7 +48,7 @@ static enum outcome issue_for_cursor(struct cursor *cursor) {
         enum outcome outcome = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
 
         while (outcome == OUTCOME_ALL && feed_is_hungry(feed))
-                outcome = outcome_of(feed_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
+                outcome = outcome_of(part_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
         return outcome;
 }
 
@@ -98,7 +99,7 @@ static bool issue_by_quota(void *userdata, struct feed *feed, struct block *bloc
                 walk->held_back = true;
                 return false;
         }
-        r = block ? refetch_start(feed, block, quota_bytes, walk->reader) : feed_issue(feed, quota_bytes, walk->reader);
+        r = block ? refetch_start(feed, block, quota_bytes, walk->reader) : part_issue(feed, quota_bytes, walk->reader);
         return r == 0 || r == FEED_E_BUSY;
 }
 
@@ -126,7 +127,7 @@ static void schedule_unread(struct pipeline *pipeline) {
                 if (source->full_in_pass == pipeline->pass_count)
                         continue;
                 while (r == 0 && feed_is_hungry(feed))
-                        r = feed_issue(feed, pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline), NULL);
+                        r = part_issue(feed, pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline), NULL);
                 if (r == FEED_E_ROOM || r == -ENOMEM)
                         return;
                 if (r == FEED_E_WINDOW) {

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts: the reads of a file's new bytes, in file order. What arrives is looked at once, in order: is it still the same file, does
+ * it go on where the last one ended? Loop thread.
+ */
+#pragma once
+
+#include "daemon/pipeline/feed.h"
+
+/* The first part that is under way or not used up; NULL: there is none. */
+struct job *part_first(const struct feed *feed);
+
+/*
+ * Asks for the next bytes: as many as fit room_bytes of the ring by the file's ratio, but at least one record. charged (may be
+ * NULL) is the reader whose quota pays. 0, FEED_E_WINDOW, FEED_E_ROOM, FEED_E_BUSY; -ENOMEM.
+ */
+int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
+
+/* Looks at a part that has arrived, once. False: the feed has gone on without it. */
+bool part_accept(struct feed *feed, struct job *job);
+
+/* Gives up what is under way and asks again from what is needed next. */
+void part_ask_again(struct feed *feed);
+
+/* Ends all parts, but for one whose bytes a decoder reads. */
+void part_drop_all(struct feed *feed);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/pipeline/part_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pipeline/part.h"
+#include "daemon/pipeline/publication.h"
+#include "daemon/pipeline/residency.h"
+
+#define BRIDGE_FIRST_BYTES 65536u
+
+void part_decode_drop_carry(struct feed *feed) {
+        if (feed->decoding && feed->bridging)
+                return; /* a decoder reads it */
+        free(feed->carry);
+        feed->carry = NULL;
+        feed->carry_bytes = feed->carry_space = 0;
+}
+
+static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size, bool last) {
+        feed->task.input = feed_input(feed, bytes, offset, size);
+        feed->task.input.last = last;
+        feed->decoding = true;
+        decoder_pool_submit(feed->pipeline->pool, &feed->task);
+        residency_grant(feed->pipeline);
+}
+
+/* Puts more of the part behind what is carried: what the record needs, where that is known, else a piece. False: no memory. */
+static bool bridge(struct feed *feed, const struct job *job) {
+        uint64_t have = feed->carry_offset + feed->carry_bytes - job->offset; /* of the part that is there already */
+        uint64_t wanted = feed->need_bytes > feed->carry_bytes ? feed->need_bytes - feed->carry_bytes
+                                                               : max_u64(BRIDGE_FIRST_BYTES, feed->carry_bytes);
+        uint64_t more = min_u64(wanted, job->result.size_bytes - have);
+
+        if (feed->carry_bytes + more > feed->carry_space) {
+                uint8_t *bigger = realloc(feed->carry, feed->carry_bytes + more);
+
+                if (!bigger)
+                        return false;
+                feed->carry = bigger;
+                feed->carry_space = feed->carry_bytes + more;
+        }
+        memcpy(feed->carry + feed->carry_bytes, job->result.buffer + have, more);
+        feed->carry_bytes += more;
+        return true;
+}
+
+/* Gives the next bytes to a decoder. False: the part has none that are needed. */
+static bool decode_part(struct feed *feed, struct job *job) {
+        uint64_t end = job->offset + job->result.size_bytes;
+        bool last = end >= feed->file->listed_bytes && job->node.next == &feed->parts;
+
+        feed->bridging = feed->carry_bytes > 0;
+        if (feed_offset(feed) >= end && !feed->bridging)
+                return false;
+        if (!feed->bridging) {
+                submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last);
+                return true;
+        }
+        if (feed->carry_offset + feed->carry_bytes >= end)
+                return false; /* all of it is carried already */
+        if (!bridge(feed, job)) {
+                part_ask_again(feed);
+                return true;
+        }
+        submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes, last && feed->carry_offset + feed->carry_bytes == end);
+        return true;
+}
+
+/* A part is used up: what it leaves over is carried to the next one, if that is under way. */
+static void part_done(struct feed *feed, struct job *job) {
+        uint64_t offset = feed_offset(feed), end = job->offset + job->result.size_bytes;
+        bool more = job->node.next != &feed->parts;
+
+        if (!feed->bridging && more && offset < end) {
+                part_decode_drop_carry(feed);
+                feed->carry = malloc(end - offset);
+                if (feed->carry) {
+                        memcpy(feed->carry, job->result.buffer + (offset - job->offset), end - offset);
+                        feed->carry_offset = offset;
+                        feed->carry_bytes = feed->carry_space = end - offset;
+                }
+        }
+        job_end(job);
+        if (more && !feed->bridging && offset < end && !feed->carry)
+                part_ask_again(feed);
+}
+
+void part_decode_advance(struct feed *feed) {
+        struct job *job;
+
+        while (!feed->decoding && (job = part_first(feed))) {
+                if (!job->arrived)
+                        return;
+                if (!part_accept(feed, job))
+                        continue;
+                if (decode_part(feed, job))
+                        continue;
+                part_done(feed, job);
+        }
+        if (!feed->decoding && list_is_empty(&feed->parts))
+                feed_rest(feed);
+}
+
+/* Remembers the last bytes before `next`, which an overlap is compared with. */
+static void learn_tail(struct feed *feed, const struct block_input *input, uint64_t before) {
+        uint64_t now = input->begin.offset, moved = now - before;
+        size_t size = sizeof(feed->tail);
+        const uint8_t *end;
+
+        if (now > input->bytes_offset + input->size_bytes) {
+                feed->tail_bytes = 0; /* a record too large to read was skipped: its bytes are not known */
+                return;
+        }
+        end = input->bytes + (now - input->bytes_offset);
+        if (moved >= size) {
+                memcpy(feed->tail, end - size, size);
+                feed->tail_bytes = (unsigned)size;
+                return;
+        }
+        memmove(feed->tail, feed->tail + moved, size - moved);
+        memcpy(feed->tail + size - moved, end - moved, moved);
+        feed->tail_bytes = (unsigned)min_u64(feed->tail_bytes + moved, size);
+}
+
+/* What could not be kept for want of memory is read again later. */
+static void step_back(struct feed *feed) {
+        struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "out of memory" };
+
+        feed->broken = false;
+        feed->next = feed->index.count ? feed->index.blocks[feed->index.count - 1]->end : (struct block_position){ 0 };
+        feed->search_offset = 0;
+        feed->tail_bytes = 0;
+        feed_fail(feed, &failure);
+}
+
+/* The bytes of a bridge are decoded: on into the part itself, or, where the item is longer still, more of it is needed. */
+static void bridge_done(struct feed *feed) {
+        struct job *job = part_first(feed);
+        uint64_t offset = feed_offset(feed);
+
+        if (!job || offset >= job->offset + job->overlap_bytes) {
+                part_decode_drop_carry(feed);
+                return;
+        }
+        if (offset > feed->carry_offset) {
+                uint64_t used = min_u64(offset - feed->carry_offset, feed->carry_bytes);
+
+                memmove(feed->carry, feed->carry + used, feed->carry_bytes - used);
+                feed->carry_offset += used;
+                feed->carry_bytes -= used;
+        }
+        /* Nothing new behind it and no word of how much it needs: the next piece is as large as all that is there. */
+        if (feed->need_bytes <= feed->carry_bytes)
+                feed->need_bytes = 2 * feed->carry_bytes;
+}
+
+static void task_done(struct feed *feed, struct decoder_task *task) {
+        struct job *job = part_first(feed);
+        uint64_t before = feed->next.offset;
+
+        feed->decoding = false;
+        if (feed->discard || feed->gone) {
+                feed->discard = false;
+                if (!feed->bridging && job)
+                        job_end(job);
+                part_decode_drop_carry(feed);
+                if (feed->gone && !feed_has_tasks(feed))
+                        feed_end(feed);
+                else if (!feed->gone && feed_left(feed) == 0)
+                        feed_rest(feed);
+                else
+                        feed_set_hungry(feed);
+                return;
+        }
+        learn_tail(feed, &task->input, before);
+        feed->next = task->input.begin;
+        feed->search_offset = task->input.search_offset;
+        feed->need_bytes = task->result == STAGE_MORE ? task->need_bytes : 0;
+        feed->file->loaded_bytes = feed->next.offset;
+        if (feed->broken)
+                step_back(feed);
+        else if (feed->bridging)
+                bridge_done(feed);
+        else if (job)
+                part_done(feed, job);
+        part_decode_advance(feed);
+        pipeline_touch(feed->pipeline);
+}
+
+void part_decode_on_task(struct decoder_task *task, const struct decoder_event *event) {
+        struct feed *feed = task->owner;
+
+        if (event->type == DECODER_DONE)
+                task_done(feed, task);
+        else if (!feed->discard && !feed->gone && !feed->broken)
+                publication_add(feed, event);
+}
