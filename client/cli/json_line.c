@@ -8,40 +8,9 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/utf8.h"
 
 /* ---- Strings --------------------------------------------------------------------------------- */
-
-/*
- * How many bytes of the sequence at bytes are well-formed (RFC 3629) so far, and how many it should have: equal
- * for a whole character. A wrong lead byte counts as one of two.
- */
-static size_t utf8_part(const uint8_t *bytes, size_t size, size_t *ret_want) {
-        uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
-        size_t part = 1;
-
-        if (lead < 0x80) {
-                *ret_want = 1;
-                return 1;
-        }
-        *ret_want = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-        if (lead < 0xc2 || lead > 0xf4) {
-                *ret_want = 2;
-                return 1;
-        }
-        if (lead == 0xe0)
-                low = 0xa0; /* shorter forms */
-        else if (lead == 0xed)
-                high = 0x9f; /* surrogates */
-        else if (lead == 0xf0)
-                low = 0x90;
-        else if (lead == 0xf4)
-                high = 0x8f; /* behind U+10FFFF */
-        for (; part < *ret_want && part < size && bytes[part] >= low && bytes[part] <= high; part++) {
-                low = 0x80;
-                high = 0xbf;
-        }
-        return part;
-}
 
 bool json_line_is_utf8(const void *bytes, size_t size) {
         const uint8_t *at = bytes, *end = at + size;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/core/utf8.h"
+#include "common/utf8.h"
 
 #define LINE_MAX_BYTES 2048
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/core/utf8.h"
+#include "common/utf8.h"
 
 /* Bytes of the character at the front of text, 0 if there is none that can be shown. */
 static size_t character_size(const char *text, size_t size) {

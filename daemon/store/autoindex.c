@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/core/utf8.h"
+#include "common/utf8.h"
 
 enum place {
         PLACE_BEFORE,  /* the array */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/core/utf8.h"
+#include "common/utf8.h"
 
 void failure_clear(struct store_failure *ret_failure) {
         *ret_failure = (struct store_failure){ .class = STORE_OK };

@@ -10,18 +10,17 @@
 #define UTF8_INCOMPLETE SIZE_MAX
 
 /*
- * Size of the well-formed sequence (RFC 3629: shortest form, no surrogates, at most U+10FFFF) at the start of size > 0 bytes;
- * 0 if there is none; UTF8_INCOMPLETE if the bytes end before that is known.
+ * How many of size > 0 bytes belong to one sequence that is well-formed as far as it goes (RFC 3629: shortest form, no surrogates,
+ * at most U+10FFFF), and at least 1. It is whole if that is *ret_want; else it is what one U+FFFD stands for (the Unicode
+ * Standard, 3.9, "maximal subpart").
  */
-static inline size_t utf8_sequence_size(const uint8_t *bytes, size_t size) {
+static inline size_t utf8_part(const uint8_t *bytes, size_t size, size_t *ret_want) {
         uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
-        size_t want;
+        size_t part = 1;
 
-        if (lead < 0x80)
+        *ret_want = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+        if (lead < 0x80 || lead < 0xc2 || lead > 0xf4)
                 return 1;
-        if (lead < 0xc2 || lead > 0xf4)
-                return 0;
-        want = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
         if (lead == 0xe0)
                 low = 0xa0; /* shorter forms */
         else if (lead == 0xed)
@@ -30,15 +29,20 @@ static inline size_t utf8_sequence_size(const uint8_t *bytes, size_t size) {
                 low = 0x90;
         else if (lead == 0xf4)
                 high = 0x8f; /* behind U+10FFFF */
-        for (size_t i = 1; i < want; i++) {
-                if (i == size)
-                        return UTF8_INCOMPLETE;
-                if (bytes[i] < low || bytes[i] > high)
-                        return 0;
+        for (; part < *ret_want && part < size && bytes[part] >= low && bytes[part] <= high; part++) {
                 low = 0x80;
                 high = 0xbf;
         }
-        return want;
+        return part;
+}
+
+/* Size of the whole sequence at the start of size > 0 bytes; 0 if there is none; UTF8_INCOMPLETE if the bytes end before that is known. */
+static inline size_t utf8_sequence_size(const uint8_t *bytes, size_t size) {
+        size_t want, part = utf8_part(bytes, size, &want);
+
+        if (part == want)
+                return want;
+        return part == size && bytes[0] >= 0xc2 && bytes[0] <= 0xf4 ? UTF8_INCOMPLETE : 0;
 }
 
 /*
