@@ -10,7 +10,6 @@
 #include "daemon/pipeline/reader_state.h"
 
 #define SLACK_BYTES 65535u /* read behind the listed end: what was appended since the listing */
-#define CHUNK_MIN_BYTES 65536u
 #define PARTS_MOST 32u
 
 struct job *part_first(const struct feed *feed) {
@@ -38,10 +37,13 @@ static void on_read(void *userdata, const struct fetch_result *result) {
         pipeline_touch(feed->pipeline);
 }
 
-/* Bytes of the next part: what fits the room, at least one record, no more than is left. 0: the room is too small. */
+/*
+ * Bytes of the next part: what fits the room, at least one record, no more than is left. 0: the room is too small. Room for less
+ * than a segment is not worth a request: it is waited for more.
+ */
 static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_least_one) {
         uint64_t left = feed_left(feed), fits = feed_source_bytes(feed, room_bytes);
-        uint64_t least = min_u64(left, max_u64(CHUNK_MIN_BYTES, feed->need_bytes));
+        uint64_t least = min_u64(left, max_u64(feed->pipeline->segment_bytes, feed->need_bytes));
         uint64_t size = min_u64(left, max_u64(feed->pipeline->options.part_bytes, least));
 
         if (size <= fits)
