@@ -195,6 +195,26 @@ uint64_t residency_room_unused(const struct pipeline *pipeline) {
         return unused > pipeline->committed_bytes ? unused - pipeline->committed_bytes : 0;
 }
 
+/*
+ * What a job may count on of so many segments: less what the decoders' stock takes as soon as they have work, and what is committed
+ * with the scraps that are left at the ends of segments.
+ */
+static uint64_t room_in_bytes(const struct pipeline *pipeline, uint64_t segments) {
+        uint64_t taken = pipeline->committed_bytes + pipeline->committed_bytes / 16 +
+                         decoder_pool_threads(pipeline->pool) * pipeline->segment_bytes;
+        uint64_t room = segments * pipeline->segment_bytes;
+
+        return room > taken ? room - taken : 0;
+}
+
+uint64_t residency_room_unneeded(const struct pipeline *pipeline) {
+        uint64_t room = ring_free_count(pipeline->ring);
+
+        for (uint32_t i = 0; i < pipeline->segment_count; i++)
+                room += segment_can_be_recycled(pipeline, i) && pipeline->segment_need[i] == 0;
+        return room_in_bytes(pipeline, room);
+}
+
 uint64_t residency_room(struct pipeline *pipeline, struct reader *reader) {
         uint64_t room = ring_free_count(pipeline->ring);
 
@@ -202,6 +222,5 @@ uint64_t residency_room(struct pipeline *pipeline, struct reader *reader) {
         for (uint32_t i = 0; i < pipeline->segment_count; i++)
                 if (segment_can_be_recycled(pipeline, i) && pipeline->segment_ahead[i] == 0 && (!reader || reader->need[i] == 0))
                         room++;
-        room *= pipeline->segment_bytes;
-        return room > pipeline->committed_bytes ? room - pipeline->committed_bytes : 0;
+        return room_in_bytes(pipeline, room);
 }

@@ -26,4 +26,11 @@ void residency_grant(struct pipeline *pipeline);
  * `reader` (may be NULL) does not need and no other reader needs within its read-ahead; less what is committed.
  */
 uint64_t residency_room(struct pipeline *pipeline, struct reader *reader);
+
+/*
+ * Likewise, but segments that no reader needs at all: for blocks that are fetched again beyond everybody's read-ahead. Were it enough
+ * that nobody needs them soon, two readers of which each wants a ring would take turns in throwing the other's blocks out.
+ */
+uint64_t residency_room_unneeded(const struct pipeline *pipeline);
+
 uint64_t residency_room_unused(const struct pipeline *pipeline);

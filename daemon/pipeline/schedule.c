@@ -37,7 +37,7 @@ static enum outcome issue_absent(struct cursor *cursor) {
                 struct block *block = feed->index.blocks[i];
 
                 if (!block->resident && !block->job && !block->lost)
-                        r = refetch_start(feed, block, residency_room(feed->pipeline, cursor->reader), NULL);
+                        r = refetch_start(feed, block, residency_room_unneeded(feed->pipeline), NULL);
         }
         return outcome_of(r);
 }
