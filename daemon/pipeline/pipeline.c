@@ -26,12 +26,7 @@ static void on_pass(uv_idle_t *idle) {
         if (pipeline->closing)
                 return;
         pipeline->ahead_marked = false;
-        list_for_each (request, &pipeline->requests) {
-                struct pipeline_request *r = list_owner(request, struct pipeline_request, node);
-
-                if (r->listed)
-                        r->listed(r, NULL);
-        }
+        requests_listed(pipeline, NULL);
         list_for_each (node, &pipeline->readers)
                 reader_pump(list_owner(node, struct reader, node));
         residency_grant(pipeline);

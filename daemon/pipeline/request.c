@@ -54,12 +54,24 @@ void pipeline_request_cancel(struct pipeline_request *request) {
         request->cancel(request);
 }
 
+/* Each is looked at once; whoever is answered may cancel any other. */
 void requests_listed(struct pipeline *pipeline, struct catalog_source *source) {
-        list_for_each (node, &pipeline->requests) {
-                struct pipeline_request *request = list_owner(node, struct pipeline_request, node);
+        struct list looked_at;
 
+        list_init(&looked_at);
+        while (!list_is_empty(&pipeline->requests)) {
+                struct pipeline_request *request = list_owner(pipeline->requests.next, struct pipeline_request, node);
+
+                list_remove(&request->node);
+                list_append(&looked_at, &request->node);
                 if (request->listed)
                         request->listed(request, source);
+        }
+        while (!list_is_empty(&looked_at)) {
+                struct list *node = looked_at.next;
+
+                list_remove(node);
+                list_append(&pipeline->requests, node);
         }
 }
 
@@ -82,11 +94,12 @@ static void wait_answer(struct wait_request *wait, const struct catalog_source *
         on_done(userdata, failed);
 }
 
+/* Whoever is answered may cancel any other: from the start each time. */
 void requests_feed_settled(struct feed *feed) {
-        list_for_each (node, &feed->waiters) {
-                struct wait_request *wait = list_owner(node, struct waiter, in_feed)->wait;
+        while (!list_is_empty(&feed->waiters)) {
+                struct wait_request *wait = list_owner(feed->waiters.next, struct waiter, in_feed)->wait;
 
-                list_remove(node);
+                list_remove(feed->waiters.next);
                 if (--wait->left == 0)
                         wait_answer(wait, NULL);
         }
