@@ -64,8 +64,13 @@ static uint64_t larger_size(const struct feed *feed, uint64_t told_bytes) {
         return feed->file->listed_bytes == UINT64_MAX ? told_bytes : max_u64(told_bytes, feed->file->listed_bytes);
 }
 
+/* Whoever waits until all is loaded keeps nothing: when nothing is under way, the next record goes out, however large it is. */
+static bool waiter_pays(const struct pipeline *pipeline) {
+        return pipeline->waiting > 0 && pipeline->committed_bytes == 0;
+}
+
 int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
-        uint64_t size = part_size(feed, room_bytes, charged != NULL);
+        uint64_t size = part_size(feed, room_bytes, charged || waiter_pays(feed->pipeline));
         struct job *job;
         bool final;
         int r;
