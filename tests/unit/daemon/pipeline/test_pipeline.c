@@ -1,0 +1,1313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of the ring (docs/RING.md), one by one, on a pipeline of which the test decides each answer and each acknowledgement.
+ * The ring has 64 segments of 64 KiB and one decoder: a surplus of 8 segments, a read-ahead of 256 KiB.
+ */
+#include "daemon/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "common/extent_view.h"
+#include "daemon/discover/watch.h"
+#include "tests/unit/daemon/pipeline/rig.h"
+#include "tests/unit/runner.h"
+
+RIG_STORE_OPEN
+
+#define SEGMENTS 64u
+#define SURPLUS 8u
+#define FLOOR 2u
+#define ALONE (FLOOR + SURPLUS / 2) /* what one session may hold */
+/* About 45 bytes of the file and 64 of the ring for each step. */
+#define STEPS_OF_A_RING (RIG_RING_BYTES / 64)
+
+static const struct reader_options following = { .from = READER_FROM_START, .follow = true };
+
+/* Acknowledges all that comes, answers all that is asked for. */
+static void drain(struct session *session) {
+        do {
+                rig_answer_all();
+                session_acknowledge(session, session->pushed);
+        } while (rig.store->read_count > 0 || session->acked < session->pushed);
+}
+
+/* Likewise, but says so only when it is asked for, as a client with timers off. */
+static void drain_as_client(struct session *session) {
+        for (;;) {
+                rig_answer_all();
+                if (session->acked == session->pushed)
+                        return;
+                /* One at a time: each may be the one that matters. */
+                session_acknowledge_as_client(session, session->acked + 1);
+        }
+}
+
+static uint64_t ring_used(void) {
+        struct ring_status status;
+
+        ring_status(pipeline_ring(rig.pipeline), &status);
+        return status.segments_used;
+}
+
+static uint64_t refetched(void) {
+        return pipeline_counters(rig.pipeline)->refetched_blocks;
+}
+
+/* --- Straight through --- */
+
+START_TEST(one_read_for_a_small_file) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 100);
+        rig_list();
+        ck_assert_uint_eq(rig.store->read_count, 1); /* without a session, too */
+        ck_assert_uint_eq(rig.store->reads[0]->offset, 0);
+        ck_assert_uint_eq(rig.store->reads[0]->size, file->events.size + 65535);
+        rig_answer(0);
+        ck_assert(rig_catalog_file(file)->settled);
+        ck_assert_uint_eq(rig_catalog_file(file)->loaded_bytes, file->events.size);
+        session_begin(&session, NULL);
+        rig_quiet();
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(session.entries[0].entry.flags, RING_ENTRY_REPLAY);
+        session_end(&session);
+        ck_assert_uint_eq(rig.store->reads_made, 1);
+        rig_end();
+}
+END_TEST
+
+/* Reads of parts overlap and end in any order. */
+static void answer_in_order(unsigned which) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 30000);
+        session_begin(&session, NULL);
+        rig_list();
+        ck_assert_uint_gt(rig.store->read_count, 4);
+        while (rig.store->read_count > 0)
+                rig_answer(which == 0 ? 0 : which == 1 ? rig.store->read_count - 1 : rig.store->read_count / 2);
+        drain(&session);
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(session.entries[0].entry.flags, 0); /* it was there first */
+        session_end(&session);
+        rig_end();
+}
+
+START_TEST(parts_are_published_in_file_order) {
+        for (unsigned which = 0; which < 3; which++)
+                answer_in_order(which);
+}
+END_TEST
+
+START_TEST(files_of_a_run_come_in_name_order) {
+        struct session session;
+        struct rig_file *first, *second, *other;
+
+        rig_begin(NULL);
+        second = rig_add_file("run/2.tfevents", 10);
+        first = rig_add_file("run/1.tfevents", 10);
+        other = rig_add_file("other/1.tfevents", 10);
+        session_begin(&session, NULL);
+        rig_list();
+        rig_answer((unsigned)rig_read_of(second));
+        ck_assert_uint_eq(session.pushed, 0);
+        rig_answer((unsigned)rig_read_of(other)); /* runs come as they come */
+        ck_assert_uint_eq(session.pushed, 1);
+        rig_answer((unsigned)rig_read_of(first));
+        ck_assert_uint_eq(session.pushed, 4);
+        ck_assert_uint_eq(session.entries[1].entry.file_id, first->id);
+        ck_assert_uint_eq(session.entries[2].entry.file_id, second->id);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(sorted_goes_by_run_and_file) {
+        struct reader_options options = { .from = READER_FROM_START, .order = READER_ORDER_SORTED };
+        static const char *const names[] = { "b/1.tfevents", "a/2.tfevents", "c/1.tfevents", "a/1.tfevents" };
+        static const unsigned order[] = { 3, 1, 0, 2 };
+        struct session session;
+
+        rig_begin(NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                rig_add_file(names[i], 10);
+        session_begin(&session, &options);
+        rig_list();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+                ck_assert_uint_eq(session.entries[i].entry.file_id, rig.files[order[i]].id);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(filters_choose_runs_and_extents) {
+        const char *runs[] = { "a*" }, *tags[] = { "other" };
+        struct reader_options of_runs = { .runs = runs, .run_count = 1 }, of_tags = { .tags = tags, .tag_count = 1 };
+        struct session one, two;
+
+        rig_begin(NULL);
+        rig_add_file("a1/1.tfevents", 10);
+        rig_add_file("b1/1.tfevents", 10);
+        events_scalar(&rig_add_file("c1/1.tfevents", 0)->events, 0, "other", 0);
+        rig.files[2].steps = 1;
+        rig.files[2].listed = rig.files[2].events.size;
+        session_begin(&one, &of_runs);
+        session_begin(&two, &of_tags);
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(one.pushed, 2);
+        ck_assert_uint_eq(one.entries[0].entry.file_id, rig.files[0].id);
+        ck_assert_uint_eq(two.pushed, 2);
+        ck_assert_uint_eq(two.entries[0].entry.file_id, rig.files[2].id);
+        ck_assert_uint_eq(two.ends, 1);
+        session_end(&one);
+        session_end(&two);
+        rig_end();
+}
+END_TEST
+
+START_TEST(an_empty_source_ends_at_once) {
+        struct session session;
+
+        rig_begin(NULL);
+        session_begin(&session, NULL);
+        rig_quiet();
+        ck_assert_uint_eq(session.pushed, 0);
+        rig_list();
+        ck_assert_uint_eq(session.pushed, 1);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* --- Storage that fails --- */
+
+START_TEST(settled_files_hold_nothing_back_and_come_late) {
+        struct session session;
+        struct rig_file *first;
+
+        rig_begin(NULL);
+        first = rig_add_file("run/1.tfevents", 10);
+        rig_add_file("run/2.tfevents", 10);
+        session_begin(&session, &following);
+        rig_list();
+        fake_store_fail(rig.store, (unsigned)rig_read_of(first), STORE_PERMANENT, "403");
+        rig_answer_all();
+        ck_assert_uint_eq(rig.failed_files, 1);
+        ck_assert(rig_catalog_file(first)->settled);
+        ck_assert_int_eq(rig_catalog_file(first)->state, CATALOG_UNREADABLE);
+        ck_assert_uint_eq(session.pushed, 1); /* of the second one */
+        ck_assert_uint_eq(session.entries[0].entry.flags, 0);
+        first->mtime_ns++;
+        rig_list_again();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.entries[1].entry.flags, RING_ENTRY_LATE);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(a_source_that_cannot_be_listed_ends_streams) {
+        struct session session, follower;
+
+        rig_begin(NULL);
+        session_begin(&session, NULL);
+        session_begin(&follower, &following);
+        fake_store_listed(rig.store, STORE_PERMANENT);
+        rig_quiet();
+        ck_assert_uint_eq(rig.failing, 1);
+        ck_assert_uint_eq(session.sources_failed, 1);
+        ck_assert_uint_eq(follower.sources_failed, 0);
+        rig_add_file("run/1.tfevents", 3);
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.recovered, 1);
+        session_must_be_complete(&follower);
+        ck_assert_uint_eq(session.pushed, 0);
+        session_end(&session);
+        session_end(&follower);
+        rig_end();
+}
+END_TEST
+
+START_TEST(damage_is_told_and_the_rest_delivered) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->events.bytes[file->events.last_offset + 20] ^= 1;
+        rig_append(file, 10);
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.damaged, 1);
+        ck_assert_uint_eq(session.records, 1 + 19);
+        ck_assert(session.entries[0].entry.flags & RING_ENTRY_DAMAGED);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* --- Demand --- */
+
+START_TEST(without_a_session_until_the_ring_is_full) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3 * STEPS_OF_A_RING);
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(pipeline_counters(rig.pipeline)->recycled_segments, 0);
+        ck_assert_uint_ge(ring_used(), SEGMENTS * 3 / 4);
+        session_begin(&session, NULL);
+        rig_quiet();
+        drain(&session);
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(refetched(), 0);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Both wake-ups with timers off: resident data of three times the quota. */
+START_TEST(resident_data_of_three_quotas_drains) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3 * ALONE * (RIG_SEGMENT_BYTES / 64));
+        rig_list();
+        rig_answer_all();
+        session_begin(&session, NULL);
+        rig_quiet();
+        ck_assert_uint_eq(session_held(&session), ALONE);
+        drain_as_client(&session);
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_gt(session.kicks, 0);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* And three times the ring, from storage. */
+START_TEST(three_rings_drain) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3 * STEPS_OF_A_RING);
+        session_begin(&session, NULL);
+        rig_list();
+        drain_as_client(&session);
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(refetched(), 0);
+        ck_assert_uint_gt(pipeline_counters(rig.pipeline)->recycled_segments, SEGMENTS);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(three_rings_of_small_files_drain) {
+        char name[32];
+        struct session session;
+
+        rig_begin(NULL);
+        for (unsigned i = 0; i < 60; i++) {
+                snprintf(name, sizeof(name), "run%u/%02u.tfevents", i % 7, i);
+                rig_add_file(name, 3 * STEPS_OF_A_RING / 60);
+        }
+        session_begin(&session, NULL);
+        rig_list();
+        drain_as_client(&session);
+        session_must_be_complete(&session);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A queue that is full waits for one entry. */
+START_TEST(a_full_queue_goes_on_entry_by_entry) {
+        struct session session;
+        char name[32];
+
+        rig_begin(NULL);
+        for (unsigned i = 0; i < 20; i++) {
+                snprintf(name, sizeof(name), "run%02u/1.tfevents", i);
+                rig_add_file(name, 3);
+        }
+        session_begin(&session, NULL);
+        session.queue_entries = 1;
+        rig_list();
+        rig_answer_all();
+        for (uint64_t i = 0; i < 20; i++) {
+                ck_assert_uint_eq(session.pushed, i + 1);
+                ck_assert_uint_eq(session.kick_at, i + 1);
+                ck_assert(session_acknowledge_as_client(&session, i + 1));
+        }
+        ck_assert_uint_eq(session.ends, 1);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(nonsense_in_the_acknowledgements_breaks_the_session) {
+        struct session session, other;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", STEPS_OF_A_RING / 2);
+        session_begin(&session, NULL);
+        session_begin(&other, NULL);
+        session.lie = 1000000;
+        rig_list();
+        drain(&other);
+        ck_assert_int_eq(session.error, -EPROTO);
+        ck_assert_int_eq(reader_acknowledge(session.reader, session.pushed + 1), -EPROTO);
+        ck_assert_int_eq(reader_acknowledge(session.reader, 0), 0);
+        session_must_be_complete(&other);
+        session_end(&session);
+        session_end(&other);
+        rig_end();
+}
+END_TEST
+
+/* --- Quota --- */
+
+START_TEST(a_stopped_session_holds_its_quota_and_no_more) {
+        struct session stopped, running;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3 * STEPS_OF_A_RING);
+        session_begin(&stopped, NULL);
+        session_begin(&running, NULL);
+        rig_list();
+        do {
+                rig_answer_all();
+                ck_assert_uint_le(session_held(&stopped), ALONE);
+                session_acknowledge(&running, running.pushed);
+        } while (rig.store->read_count > 0 || running.acked < running.pushed);
+        session_must_be_complete(&running);
+        ck_assert_uint_eq(running.ends, 1);
+        ck_assert_uint_ge(session_held(&stopped), FLOOR);
+        /* It goes on where it was, from storage. */
+        drain(&stopped);
+        session_must_be_complete(&stopped);
+        ck_assert_uint_gt(refetched(), 0);
+        session_end(&running);
+        session_end(&stopped);
+        rig_end();
+}
+END_TEST
+
+START_TEST(many_stopped_sessions_leave_every_other_its_floor) {
+        struct session stopped[20], last;
+        unsigned held = 0;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", STEPS_OF_A_RING);
+        rig_list();
+        rig_answer_all();
+        for (size_t i = 0; i < ARRAY_SIZE(stopped); i++) {
+                session_begin(&stopped[i], NULL);
+                rig_quiet();
+                rig_answer_all();
+                ck_assert_uint_ge(session_held(&stopped[i]), FLOOR);
+                held += session_held(&stopped[i]) - FLOOR;
+        }
+        ck_assert_uint_eq(session_held(&stopped[0]), ALONE);
+        ck_assert_uint_le(held, SURPLUS);
+        session_begin(&last, NULL);
+        rig_quiet();
+        drain(&last);
+        session_must_be_complete(&last);
+        session_end(&last);
+        for (size_t i = 0; i < ARRAY_SIZE(stopped); i++) {
+                drain(&stopped[i]);
+                session_must_be_complete(&stopped[i]);
+                session_end(&stopped[i]);
+        }
+        rig_end();
+}
+END_TEST
+
+static void refuse_operations(void *userdata) {
+        (void)userdata;
+}
+
+START_TEST(as_many_sessions_as_the_ring_has_room_for) {
+        struct pipeline_options options = { .huge = RING_HUGE_OFF, .decoders = 1, .part_bytes = 128u << 10, .poll_ns = -1 };
+        static struct session sessions[26];
+        struct reader_options whole = { 0 };
+        struct reader_operations operations = { .flush = refuse_operations };
+        struct reader *refused = NULL;
+        uint64_t ring_bytes = 0;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", STEPS_OF_A_RING);
+        ck_assert_uint_eq(pipeline_readers_max(rig.pipeline), (64 - 8 - 2 - 1) / 2);
+        for (size_t i = 0; i < ARRAY_SIZE(sessions); i++)
+                session_begin(&sessions[i], NULL);
+        ck_assert_int_eq(reader_new(rig.pipeline, &whole, &operations, NULL, &refused, &ring_bytes), READER_E_NO_ROOM);
+        ck_assert_ptr_null(refused);
+        rig_list();
+        for (size_t i = 0; i < ARRAY_SIZE(sessions); i++)
+                drain(&sessions[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(sessions); i++) {
+                drain(&sessions[i]);
+                session_must_be_complete(&sessions[i]);
+                session_end(&sessions[i]);
+        }
+        rig_end();
+        /* The size that was named has room for one more. */
+        options.ring_bytes = ring_bytes;
+        rig_begin(&options);
+        ck_assert_uint_ge(pipeline_readers_max(rig.pipeline), 27);
+        rig_end();
+}
+END_TEST
+
+/* --- Recycling and refetching --- */
+
+/* Who comes late gets what left the ring from storage: one read for blocks that were joined, and each for all who wait. */
+START_TEST(blocks_that_left_are_fetched_again_once) {
+        struct session first, second, third;
+        uint64_t before;
+        unsigned reads;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 2 * STEPS_OF_A_RING);
+        session_begin(&first, NULL);
+        rig_list();
+        drain(&first);
+        session_must_be_complete(&first);
+        reads = rig.store->reads_made;
+        before = refetched();
+        session_begin(&second, NULL);
+        session_begin(&third, NULL);
+        rig_quiet();
+        while (rig.store->read_count > 0 || second.acked < second.pushed || third.acked < third.pushed) {
+                rig_answer_all();
+                session_acknowledge(&second, second.pushed);
+                session_acknowledge(&third, third.pushed);
+        }
+        session_must_be_complete(&second);
+        session_must_be_complete(&third);
+        ck_assert(second.entries[0].entry.flags & RING_ENTRY_REPLAY);
+        /* Two rings, of which one was there: no more than about two rings can be read again, each block for both. */
+        ck_assert_uint_eq(rig.store->reads_made - reads, refetched() - before);
+        ck_assert_uint_le(refetched() - before, 2 * SEGMENTS + 2 * SEGMENTS / 4);
+        session_end(&first);
+        session_end(&second);
+        session_end(&third);
+        rig_end();
+}
+END_TEST
+
+/* Small appends make small blocks; absent together they are one, and a session that stands inside gets its end of it. */
+START_TEST(joined_blocks_come_as_one_extent) {
+        struct session follower, late;
+        struct reader_options positions = { .from = READER_FROM_POSITIONS };
+        struct reader_position position;
+        struct rig_file *small, *large;
+        unsigned reads;
+        uint64_t middle;
+
+        rig_begin(NULL);
+        small = rig_add_file("a/1.tfevents", 5);
+        session_begin(&follower, &following);
+        rig_list();
+        for (int i = 0; i < 10; i++) {
+                drain(&follower);
+                rig_append(small, 5);
+                rig_list_again();
+        }
+        drain(&follower);
+        session_must_be_complete(&follower);
+        ck_assert_uint_eq(follower.pushed, 11);
+        middle = follower.entries[6].entry.source_offset;
+        large = rig_add_file("b/1.tfevents", 2 * STEPS_OF_A_RING); /* pushes them out */
+        (void)large;
+        rig_list_again();
+        drain(&follower);
+        session_must_be_complete(&follower);
+        session_end(&follower);
+        reads = rig.store->reads_made;
+        position = (struct reader_position){ small->id, rig_catalog_file(small)->version, middle, 0 };
+        positions.positions = &position;
+        positions.position_count = 1;
+        positions.runs = (const char *const[]){ "a" };
+        positions.run_count = 1;
+        session_begin(&late, &positions);
+        late.next_step[0] = 30;
+        rig_quiet();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->reads_made, reads + 1);
+        ck_assert_uint_eq(late.pushed, 2);
+        ck_assert_uint_eq(late.entries[0].first_step, 30);
+        ck_assert_uint_eq(late.entries[0].entry.first_record, 31); /* the mark of the file's version stands first */
+        ck_assert_int_eq(late.entries[0].last_step, 54);
+        ck_assert_int_eq(late.replaced, 0);
+        ck_assert_uint_eq(late.ends, 1);
+        session_end(&late);
+        rig_end();
+}
+END_TEST
+
+/* Nobody is thrown back by one who reads another part of a full ring. */
+START_TEST(sessions_in_different_places_do_not_starve) {
+        struct reader_options of_a = { .runs = (const char *const[]){ "a" }, .run_count = 1 };
+        struct reader_options of_b = { .runs = (const char *const[]){ "b" }, .run_count = 1 };
+        struct session a, b, all;
+
+        rig_begin(NULL);
+        rig_add_file("a/1.tfevents", STEPS_OF_A_RING);
+        rig_add_file("b/1.tfevents", STEPS_OF_A_RING);
+        rig_list();
+        rig_answer_all();
+        session_begin(&a, &of_a);
+        session_begin(&b, &of_b);
+        session_begin(&all, NULL);
+        rig_quiet();
+        while (rig.store->read_count > 0 || a.acked < a.pushed || b.acked < b.pushed || all.acked < all.pushed) {
+                rig_answer_all();
+                if (a.acked < a.pushed)
+                        session_acknowledge(&a, a.acked + 1);
+                if (b.acked < b.pushed)
+                        session_acknowledge(&b, b.acked + 1);
+                session_acknowledge(&all, all.pushed);
+        }
+        session_must_be_complete(&all);
+        ck_assert_int_eq(a.next_step[0], rig.files[0].steps);
+        ck_assert_int_eq(b.next_step[1], rig.files[1].steps);
+        ck_assert(a.ends == 1 && b.ends == 1 && all.ends == 1);
+        session_end(&a);
+        session_end(&b);
+        session_end(&all);
+        rig_end();
+}
+END_TEST
+
+/* What a ring cannot hold for all is not read again and again for those who do not take it. */
+START_TEST(stopped_sessions_cost_no_reads) {
+        struct reader_options of_a = { .runs = (const char *const[]){ "a" }, .run_count = 1 };
+        struct reader_options of_b = { .runs = (const char *const[]){ "b" }, .run_count = 1 };
+        struct session a, b;
+        unsigned reads;
+
+        rig_begin(NULL);
+        rig_add_file("a/1.tfevents", STEPS_OF_A_RING);
+        rig_add_file("b/1.tfevents", STEPS_OF_A_RING);
+        rig_list();
+        rig_answer_all();
+        session_begin(&a, &of_a);
+        session_begin(&b, &of_b);
+        rig_quiet();
+        for (reads = 0; rig.store->read_count > 0 && reads < 1000; reads++)
+                rig_answer(0);
+        ck_assert_uint_lt(reads, 100);
+        drain(&a);
+        drain(&b);
+        session_end(&a);
+        session_end(&b);
+        rig_end();
+}
+END_TEST
+
+/* A read-ahead is needed last: the segments of one who is slow stay while the other runs past. */
+START_TEST(what_nobody_needs_goes_first) {
+        struct session slow, fast;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", STEPS_OF_A_RING * 9 / 10);
+        rig_list();
+        rig_answer_all();
+        session_begin(&slow, &(struct reader_options){ .runs = (const char *const[]){ "run" }, .run_count = 1 });
+        rig_quiet();
+        rig_add_file("other/1.tfevents", 3 * STEPS_OF_A_RING);
+        session_begin(&fast, &(struct reader_options){ .runs = (const char *const[]){ "other" }, .run_count = 1 });
+        rig_list_again();
+        drain(&fast);
+        ck_assert_uint_eq(fast.ends, 1);
+        /* The next 256 KiB of the slow one are still there. */
+        ck_assert_uint_eq(refetched(), 0);
+        while (slow.pushed < 8)
+                session_acknowledge(&slow, slow.acked + 1);
+        ck_assert_uint_eq(refetched(), 0);
+        drain(&slow);
+        ck_assert_int_eq(slow.next_step[0], rig.files[0].steps);
+        session_end(&slow);
+        session_end(&fast);
+        rig_end();
+}
+END_TEST
+
+START_TEST(a_block_that_changed_is_lost) {
+        struct session first, second;
+        struct rig_file *file;
+        unsigned lists;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 2 * STEPS_OF_A_RING);
+        session_begin(&first, NULL);
+        rig_list();
+        drain(&first);
+        session_must_be_complete(&first);
+        lists = rig.store->lists;
+        /* Somebody writes over the first records, and the listing does not say so. */
+        memset(file->events.bytes + 100, 0, 1000);
+        session_begin(&second, NULL);
+        rig_quiet();
+        drain(&second);
+        ck_assert_uint_gt(second.lost, 0);
+        ck_assert_uint_eq(second.records + second.lost, (uint64_t)file->steps + 1);
+        ck_assert_int_eq(second.next_step[0], file->steps);
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->lists, lists + 1); /* it may be another file by now */
+        rig_list();
+        session_end(&first);
+        session_end(&second);
+        rig_end();
+}
+END_TEST
+
+/* --- Files that change --- */
+
+START_TEST(growth_is_read_from_where_it_was) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t known;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        known = file->events.size;
+        rig_append(file, 10);
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 1);
+        ck_assert_uint_eq(rig.store->reads[0]->offset, known - 16); /* with the bytes before it */
+        rig_answer_all();
+        ck_assert_uint_eq(session.pushed, 2);
+        session_must_be_complete(&session);
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 0); /* a listing without news costs no read */
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(an_unfinished_record_waits_for_its_end) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t whole;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        whole = file->events.size;
+        file->events.size = file->listed = whole - 5;
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        ck_assert(rig_catalog_file(file)->settled);
+        ck_assert_uint_eq(rig.damaged, 0);
+        ck_assert_int_eq(session.next_step[0], 9);
+        file->events.size = file->listed = whole;
+        file->mtime_ns++;
+        rig_list_again();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(a_file_that_shrank_begins_anew) {
+        struct session session, fresh;
+        struct rig_file *file;
+        uint64_t version;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        version = rig_catalog_file(file)->version;
+        events_free(&file->events);
+        file->steps = 0;
+        events_version(&file->events);
+        rig_append(file, 4);
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.replaced, 1);
+        ck_assert_uint_eq(session.replaced, 1);
+        ck_assert_uint_ne(rig_catalog_file(file)->version, version);
+        ck_assert_uint_eq(session.entries[1].entry.flags, RING_ENTRY_REPLACED);
+        ck_assert_uint_eq(session.entries[1].entry.generation, rig_catalog_file(file)->version);
+        ck_assert_int_eq(session.next_step[0], 4);
+        session_begin(&fresh, NULL);
+        rig_quiet();
+        session_must_be_complete(&fresh); /* sees nothing of the old one */
+        session_end(&session);
+        session_end(&fresh);
+        rig_end();
+}
+END_TEST
+
+/* As large as before or larger, but with other bytes where it had been read. */
+START_TEST(a_file_that_only_looks_grown_begins_anew) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        events_free(&file->events);
+        file->steps = 0;
+        events_scalar(&file->events, 0, "first", 0);
+        file->steps = 1;
+        rig_append(file, 20);
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(session.replaced, 1);
+        ck_assert_int_eq(session.next_step[0], 21);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(a_file_that_is_gone_is_withdrawn) {
+        struct session session, other;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        rig_add_file("run/2.tfevents", 10);
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        session_begin(&other,
+                      &(struct reader_options){ .runs = (const char *const[]){ "nothing" }, .run_count = 1, .follow = true });
+        file->hidden = true;
+        rig_list_again();
+        ck_assert_uint_eq(session.gone, 0);
+        rig_list_again();
+        ck_assert_uint_eq(session.gone, 1);
+        ck_assert_uint_eq(other.gone, 0);
+        ck_assert_ptr_null(rig_catalog_file(file));
+        ck_assert_uint_eq(rig.gone_runs, 0);
+        rig.files[1].hidden = true;
+        rig_list_again();
+        rig_list_again();
+        ck_assert_uint_eq(rig.gone_runs, 1);
+        ck_assert_uint_eq(session.gone, 2);
+        /* Back again: as new. */
+        file->hidden = false;
+        session.next_step[0] = 0;
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_int_eq(session.next_step[0], 10);
+        session_end(&session);
+        session_end(&other);
+        rig_end();
+}
+END_TEST
+
+/* It leaves while its bytes are on their way, or with a decoder. */
+START_TEST(a_file_may_go_at_any_moment) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 20000);
+        session_begin(&session, &following);
+        rig_list();
+        file->hidden = true;
+        rig_list_again();
+        rig_answer(0);
+        fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, ""); /* a decoder has it now */
+        watch_now(rig.source->watch);
+        while (!rig.store->callbacks)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        fake_store_listed(rig.store, STORE_OK);
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->read_count, 0);
+        ck_assert_ptr_null(rig_catalog_file(file));
+        ck_assert_uint_eq(session.gone, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* --- Positions --- */
+
+static void resume_at(uint64_t offset, uint32_t index, uint64_t version_more, int64_t first_step, unsigned replaced) {
+        struct reader_position position;
+        struct reader_options options = { .from = READER_FROM_POSITIONS, .positions = &position, .position_count = 1 };
+        struct session session;
+
+        position = (struct reader_position){ rig.files[0].id, rig_catalog_file(&rig.files[0])->version + version_more, offset,
+                                             index };
+        session_begin(&session, &options);
+        session.next_step[0] = first_step;
+        rig_quiet();
+        drain(&session);
+        ck_assert_uint_eq(session.replaced, replaced);
+        ck_assert_int_eq(session.next_step[0], rig.files[0].steps);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+}
+
+START_TEST(a_stream_goes_on_at_a_position) {
+        struct rig_file *file;
+        uint64_t offset;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 3000);
+        offset = file->events.last_offset;
+        rig_append(file, 3000);
+        rig_list();
+        rig_answer_all();
+        resume_at(0, 0, 0, 0, 0);
+        resume_at(offset, 0, 0, 2999, 0);
+        resume_at(offset, 1, 0, 3000, 0);            /* behind its only value */
+        resume_at(file->events.size, 0, 0, 6000, 0); /* at the end */
+        resume_at(offset, 0, 1, 0, 1);               /* another version */
+        resume_at(offset + 1, 0, 0, 0, 1);           /* no record stands there */
+        resume_at(file->events.size + 1, 0, 0, 0, 1);
+        rig_end();
+}
+END_TEST
+
+START_TEST(from_now_only_what_comes) {
+        struct reader_options now = { .from = READER_FROM_NOW, .follow = true };
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 100);
+        rig_list();
+        rig_answer_all();
+        session_begin(&session, &now);
+        session.next_step[0] = 100;
+        rig_quiet();
+        ck_assert_uint_eq(session.pushed, 0);
+        rig_append(file, 5);
+        rig_add_file("run/2.tfevents", 5);
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_int_eq(session.next_step[0], 105);
+        ck_assert_int_eq(session.next_step[1], 5); /* a file that appeared later is new as a whole */
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* --- Requests --- */
+
+struct answer {
+        unsigned count;
+        int error;
+        struct store_failure failure;
+        const struct catalog_source *failed;
+        void *memory;
+        uint64_t size_bytes;
+};
+
+static void on_loaded(void *userdata, const struct catalog_source *failed) {
+        struct answer *answer = userdata;
+
+        answer->count++;
+        answer->failed = failed;
+}
+
+static void on_reloaded(void *userdata, const struct store_failure *failure) {
+        struct answer *answer = userdata;
+
+        answer->count++;
+        answer->failure = *failure;
+}
+
+static void on_payload(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes) {
+        struct answer *answer = userdata;
+
+        answer->count++;
+        answer->error = error;
+        if (failure)
+                answer->failure = *failure;
+        answer->memory = take_memory;
+        answer->size_bytes = size_bytes;
+}
+
+/* A session that discards and never pins: three rings go through. */
+START_TEST(wait_loaded_makes_demand) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3 * STEPS_OF_A_RING);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &answer, &request), 0);
+        rig_list();
+        while (rig.store->read_count > 0) {
+                ck_assert_uint_eq(answer.count, 0);
+                rig_answer(0);
+        }
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_ptr_null(answer.failed);
+        ck_assert_uint_eq(pipeline_counters(rig.pipeline)->records, 3 * STEPS_OF_A_RING + 1);
+        rig_end();
+}
+END_TEST
+
+/* A record that is larger than the ring's memory (its payload is external) is as loaded as any other. */
+START_TEST(wait_loaded_reads_records_larger_than_the_ring) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 3);
+        events_string(&file->events, 4, "text", 3 * RIG_RING_BYTES);
+        rig_append(file, 3);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &answer, &request), 0);
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_uint_eq(pipeline_counters(rig.pipeline)->records, 8);
+        ck_assert_uint_le(rig.store->reads_made, 40 + 32); /* its bytes are asked for once, more or less */
+        rig_end();
+}
+END_TEST
+
+START_TEST(wait_loaded_waits_for_files_that_settle) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *bad;
+
+        rig_begin(NULL);
+        bad = rig_add_file("run/1.tfevents", 10);
+        rig_add_file("run/2.tfevents", 10);
+        rig_list();
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, rig.source, on_loaded, &answer, &request), 0);
+        ck_assert_uint_eq(answer.count, 0);
+        rig_quiet();
+        fake_store_fail(rig.store, (unsigned)rig_read_of(bad), STORE_PERMANENT, "404");
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 0);
+        rig_answer_all();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &answer, &request), 0);
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 2); /* all are settled already */
+        rig_end();
+}
+END_TEST
+
+START_TEST(wait_loaded_names_a_source_that_fails) {
+        struct pipeline_request *request, *canceled;
+        struct answer answer = { 0 }, none = { 0 };
+
+        rig_begin(NULL);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &none, &canceled), 0);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &answer, &request), 0);
+        rig_quiet();
+        pipeline_request_cancel(canceled);
+        fake_store_listed(rig.store, STORE_PERMANENT);
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_ptr_eq(answer.failed, rig.source);
+        ck_assert_uint_eq(none.count, 0);
+        rig_end();
+}
+END_TEST
+
+static struct pipeline_request *pair[2]; /* the one that is answered first takes the other with it, as a session that ends */
+
+static void on_either(void *userdata, const struct catalog_source *failed) {
+        unsigned which = userdata != NULL;
+
+        (void)failed;
+        pair[which] = NULL;
+        if (pair[!which])
+                pipeline_request_cancel(pair[!which]);
+        pair[!which] = NULL;
+}
+
+START_TEST(an_answer_may_cancel_other_requests) {
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_either, NULL, &pair[0]), 0);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_either, &rig, &pair[1]), 0);
+        fake_store_listed(rig.store, STORE_PERMANENT); /* both are answered by the same news */
+        rig_quiet();
+        ck_assert(!pair[0] && !pair[1]);
+        rig_list_again();
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_either, NULL, &pair[0]), 0);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_either, &rig, &pair[1]), 0);
+        rig_quiet();
+        rig_answer((unsigned)rig_read_of(file)); /* both wait for this file */
+        ck_assert(!pair[0] && !pair[1]);
+        rig_end();
+}
+END_TEST
+
+START_TEST(reload_answers_when_the_news_are_known) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        rig_list();
+        rig_answer_all();
+        rig_append(file, 10);
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, NULL, on_reloaded, &answer, &request), 0);
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 0);
+        rig_list();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_int_eq(answer.failure.class, STORE_OK);
+        ck_assert_uint_eq(rig_catalog_file(file)->listed_bytes, file->events.size);
+        rig_answer_all();
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, rig.source, on_reloaded, &answer, &request), 0);
+        rig_quiet();
+        fake_store_listed(rig.store, STORE_PERMANENT);
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 2);
+        ck_assert_int_eq(answer.failure.class, STORE_PERMANENT);
+        /* One that is asked for while a listing is under way needs the next one. */
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, NULL, on_reloaded, &answer, &request), 0);
+        rig_quiet();
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, NULL, on_reloaded, &answer, &request), 0);
+        rig_list();
+        ck_assert_uint_eq(answer.count, 3);
+        rig_list();
+        ck_assert_uint_eq(answer.count, 4);
+        rig_end();
+}
+END_TEST
+
+static void wait_for(const struct answer *answer, unsigned count) {
+        while (answer->count < count) {
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+                if (rig.store->read_count > 0)
+                        rig_answer(0);
+        }
+}
+
+START_TEST(payload_reads_one_value_again) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *file;
+        struct extent_view view;
+        uint64_t small, version;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        small = file->events.last_offset;
+        events_string(&file->events, 11, "text", 3u << 20); /* external */
+        file->listed = file->events.size;
+        rig_list();
+        rig_answer_all();
+        version = rig_catalog_file(file)->version;
+        pipeline_payload(rig.pipeline, file->id, version, small, 0, on_payload, &answer, &request);
+        wait_for(&answer, 1);
+        ck_assert_int_eq(answer.error, 0);
+        ck_assert_int_eq(extent_view_init(&view, answer.memory, answer.size_bytes), 0);
+        ck_assert_uint_eq(view.record_count, 1);
+        ck_assert_int_eq(view.records[0].step, 9);
+        free(answer.memory);
+        pipeline_payload(rig.pipeline, file->id, version, file->events.last_offset, 0, on_payload, &answer, &request);
+        wait_for(&answer, 2);
+        ck_assert_int_eq(answer.error, 0);
+        ck_assert_uint_gt(answer.size_bytes, 3u << 20);
+        free(answer.memory);
+        pipeline_payload(rig.pipeline, file->id, version + 1, small, 0, on_payload, &answer, &request);
+        wait_for(&answer, 3);
+        ck_assert_int_eq(answer.error, PIPELINE_E_VERSION_GONE);
+        pipeline_payload(rig.pipeline, file->id + 1, version, small, 0, on_payload, &answer, &request);
+        wait_for(&answer, 4);
+        ck_assert_int_eq(answer.error, PIPELINE_E_VERSION_GONE);
+        pipeline_payload(rig.pipeline, file->id, version, small, 1, on_payload, &answer, &request);
+        wait_for(&answer, 5);
+        ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
+        pipeline_payload(rig.pipeline, file->id, version, small + 1, 0, on_payload, &answer, &request);
+        wait_for(&answer, 6);
+        ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
+        pipeline_payload(rig.pipeline, file->id, version, file->events.size, 0, on_payload, &answer, &request);
+        wait_for(&answer, 7);
+        ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
+        pipeline_payload(rig.pipeline, file->id, version, small, 0, on_payload, &answer, &request);
+        while (rig.store->read_count == 0)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        fake_store_fail(rig.store, 0, STORE_PERMANENT, "403");
+        ck_assert_uint_eq(answer.count, 8);
+        ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
+        ck_assert_str_eq(answer.failure.code, "403");
+        rig_end();
+}
+END_TEST
+
+/* Before its read is sent, while it is under way, while it is decoded; by the one who asked, or by the end of all. */
+static void cancel_payload(unsigned moment, bool by_end) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        rig_list();
+        rig_answer_all();
+        pipeline_payload(rig.pipeline, file->id, rig_catalog_file(file)->version, file->events.last_offset, 0, on_payload, &answer,
+                         &request);
+        while (moment > 0 && rig.store->read_count == 0)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        if (moment == 2)
+                fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, "");
+        if (!by_end)
+                pipeline_request_cancel(request);
+        rig_end();
+        ck_assert_uint_eq(answer.count, 0);
+}
+
+START_TEST(payload_is_canceled_before_its_read) {
+        cancel_payload(0, false);
+}
+END_TEST
+
+START_TEST(payload_is_canceled_while_it_is_read) {
+        cancel_payload(1, false);
+}
+END_TEST
+
+START_TEST(payload_is_canceled_while_it_is_decoded) {
+        cancel_payload(2, false);
+}
+END_TEST
+
+START_TEST(the_end_takes_a_payload_that_is_read) {
+        cancel_payload(1, true);
+}
+END_TEST
+
+START_TEST(the_end_takes_a_payload_that_is_decoded) {
+        cancel_payload(2, true);
+}
+END_TEST
+
+/* --- Coming and going --- */
+
+/* One step of what can happen. False: nothing is left to happen. */
+static bool step(struct session *sessions, unsigned count) {
+        bool more = false;
+
+        if (rig.store->read_count > 0) {
+                rig_answer(rig.store->read_count / 2);
+                more = true;
+        }
+        for (unsigned i = 0; i < count; i++) {
+                if (!sessions[i].reader || sessions[i].acked == sessions[i].pushed)
+                        continue;
+                session_acknowledge(&sessions[i], sessions[i].acked + 1 + (sessions[i].pushed - sessions[i].acked) / 2);
+                more = true;
+        }
+        return more;
+}
+
+static void come_and_go(unsigned when) {
+        struct session sessions[3] = { { 0 }, { 0 }, { 0 } };
+        unsigned steps = 0;
+
+        rig_begin(NULL);
+        rig_add_file("a/1.tfevents", STEPS_OF_A_RING / 2);
+        rig_add_file("a/2.tfevents", STEPS_OF_A_RING / 2);
+        rig_add_file("b/1.tfevents", STEPS_OF_A_RING / 2);
+        session_begin(&sessions[0], NULL);
+        rig_list();
+        do {
+                if (steps == when / 2)
+                        session_begin(&sessions[1], NULL);
+                if (steps == when)
+                        session_end(&sessions[0]);
+                if (steps == when + 2) {
+                        session_begin(&sessions[2], NULL);
+                        session_end(&sessions[1]);
+                }
+        } while (step(sessions, 3) + (steps++ <= when + 2) > 0);
+        session_must_be_complete(&sessions[2]);
+        ck_assert_uint_eq(sessions[2].ends, 1);
+        session_end(&sessions[2]);
+        rig_end();
+}
+
+START_TEST(readers_come_and_go_at_every_moment) {
+        for (unsigned when = 0; when < 40; when++)
+                come_and_go(when);
+}
+END_TEST
+
+/* The daemon ends in the middle of everything. */
+START_TEST(the_end_may_come_at_any_moment) {
+        for (unsigned when = 0; when < 30; when++) {
+                struct session sessions[2];
+                unsigned steps = 0;
+
+                rig_begin(NULL);
+                rig_add_file("a/1.tfevents", 2 * STEPS_OF_A_RING);
+                rig_add_file("b/1.tfevents", 100);
+                session_begin(&sessions[0], NULL);
+                session_begin(&sessions[1], &following);
+                rig_list();
+                while (steps++ < when && step(sessions, 2))
+                        ;
+                if (rig.store->read_count > 0) /* a decoder has begun, or has not */
+                        fake_store_answer(rig.store, 0, rig.files[0].events.bytes, rig.files[0].events.size, "");
+                sessions[0].flushed = sessions[0].pushed;
+                sessions[1].flushed = sessions[1].pushed;
+                reader_free(sessions[0].reader);
+                reader_free(sessions[1].reader);
+                free(sessions[0].entries);
+                free(sessions[1].entries);
+                rig_end();
+        }
+}
+END_TEST
+
+RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order, files_of_a_run_come_in_name_order,
+            sorted_goes_by_run_and_file, filters_choose_runs_and_extents, an_empty_source_ends_at_once,
+            settled_files_hold_nothing_back_and_come_late, a_source_that_cannot_be_listed_ends_streams,
+            damage_is_told_and_the_rest_delivered, without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains,
+            three_rings_drain, three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
+            nonsense_in_the_acknowledgements_breaks_the_session, a_stopped_session_holds_its_quota_and_no_more,
+            many_stopped_sessions_leave_every_other_its_floor, as_many_sessions_as_the_ring_has_room_for,
+            blocks_that_left_are_fetched_again_once, joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
+            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_block_that_changed_is_lost,
+            growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
+            a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
+            a_stream_goes_on_at_a_position, from_now_only_what_comes, wait_loaded_makes_demand,
+            wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
+            wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests, reload_answers_when_the_news_are_known,
+            payload_reads_one_value_again, payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
+            payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read, the_end_takes_a_payload_that_is_decoded,
+            readers_come_and_go_at_every_moment, the_end_may_come_at_any_moment)
