@@ -19,7 +19,7 @@ static inline size_t utf8_part(const uint8_t *bytes, size_t size, size_t *ret_wa
         size_t part = 1;
 
         *ret_want = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-        if (lead < 0x80 || lead < 0xc2 || lead > 0xf4)
+        if (lead < 0xc2 || lead > 0xf4)
                 return 1;
         if (lead == 0xe0)
                 low = 0xa0; /* shorter forms */

@@ -57,9 +57,9 @@ static void on_listed(void *userdata, struct catalog_source *source, bool comple
 static const struct watch_events watch_events = { on_file_changed, on_file_gone, on_listed };
 
 static int check_source(struct check *check, uv_loop_t *loop, const struct config_source *configured) {
-        struct catalog_source *source;
+        struct catalog_source *source = NULL;
         const char *message = NULL;
-        struct store *store;
+        struct store *store = NULL;
         int r = store_open(loop, configured->url, &store, &message);
 
         if (r == 0)
