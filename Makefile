@@ -77,6 +77,12 @@ unit_tests := $(foreach file,$(unit_files),$(if $(filter test_%,$(notdir $(file)
 UNIT_TESTS := $(filter tests/unit/tests/% $(foreach part,$(ONLY) $(patsubst daemon/%,%,$(ONLY)),tests/unit/$(part)/%) $(if $(filter daemon,$(ONLY)),%),\
                 $(unit_tests))
 UNIT_HELPERS := $(filter-out $(unit_tests),$(unit_files))
+comma := ,
+# Functions that tests/unit/fail.c can make fail; they are led there in test programs only.
+FAILING := malloc calloc realloc reallocarray aligned_alloc strdup strndup vasprintf memfd_create mmap ftruncate \
+	fallocate socket bind listen connect accept4 sendmsg recvmsg recv read pread fstat flock rename fdopendir \
+	fopen getrandom asprintf fcntl open openat pthread_create
+WRAPS := $(addprefix -Wl$(comma)--wrap=,tcase_create _mark_point $(FAILING))
 FUZZERS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_REPLAY := $(wildcard tests/fuzz/replay.c)
 BENCHES := $(sort $(wildcard tests/bench/*.c))
@@ -135,7 +141,7 @@ $(2)/headrace: $$(call $(1)_objects,$$(CLI)) $(2)/obj/common.a $(2)/libheadrace.
 
 $(2)/tests/unit/%: $(2)/obj/tests/unit/%.o $(2)/obj/helpers.a $(2)/obj/all.a
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
-	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -Wl,--wrap=tcase_create -o $$@ $$^ $$(LIBS) $$(LIBS_check)
+	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread $$(WRAPS) -o $$@ $$^ $$(LIBS) $$(LIBS_check)
 
 $(2)/tests/replay/%: $(2)/obj/tests/fuzz/%.o $(2)/obj/tests/fuzz/replay.o $(2)/obj/all.a
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
