@@ -15,6 +15,7 @@ struct pipeline {
         struct fetch *fetch;
         struct decoder_pool *pool;
         uint32_t segment_count;
+        uint32_t segments_usable;    /* fewer, when the machine has no memory for more: what is shared out is reckoned of these */
         uint64_t segment_bytes;
 
         struct list *segment_blocks; /* for each segment: the resident blocks in it */

@@ -112,7 +112,7 @@ static int reader_init(struct reader *reader, const struct reader_options *optio
 }
 
 unsigned pipeline_readers_max(const struct pipeline *pipeline) {
-        uint32_t segments = pipeline->segment_count;
+        uint32_t segments = pipeline->segments_usable;
         uint32_t reserved = segments / 8 + 2 * decoder_pool_threads(pipeline->pool) + 1;
 
         unsigned most = segments > reserved ? (segments - reserved) / READER_FLOOR_SEGMENTS : 0;
@@ -214,7 +214,7 @@ struct reader *reader_free(struct reader *reader) {
 }
 
 uint64_t reader_ahead_bytes(const struct reader *reader) {
-        return min_u64(AHEAD_MOST_BYTES, reader->pipeline->segment_count * reader->pipeline->segment_bytes / 16);
+        return min_u64(AHEAD_MOST_BYTES, reader->pipeline->segments_usable * reader->pipeline->segment_bytes / 16);
 }
 
 static unsigned reader_held(const struct reader *reader) {
@@ -231,7 +231,7 @@ static unsigned above_floor(const struct reader *reader) {
  */
 unsigned reader_quota_left(const struct reader *reader) {
         const struct list *readers = &reader->pipeline->readers;
-        unsigned total = reader->pipeline->segment_count / 8, used = 0, mine = above_floor(reader);
+        unsigned total = reader->pipeline->segments_usable / 8, used = 0, mine = above_floor(reader);
         unsigned floor = reader_held(reader) < READER_FLOOR_SEGMENTS ? READER_FLOOR_SEGMENTS - reader_held(reader) : 0;
 
         for (const struct list *node = readers->next; node != readers; node = node->next)

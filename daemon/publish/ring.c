@@ -20,6 +20,7 @@ struct segment {
         enum segment_state state;
         uint32_t pins;
         uint64_t closed_order;
+        bool is_present; /* its memory; the owner's, handed over with the segment */
 };
 
 struct ring {
@@ -172,7 +173,12 @@ uint32_t ring_free_count(const struct ring *ring) {
 }
 
 int ring_segment_prepare(const struct ring *ring, uint32_t segment) {
-        return ring_memory_prepare(&ring->memory, ring->segments_offset + segment * ring->segment_bytes, ring->segment_bytes);
+        int r = 0;
+
+        if (!ring->segments[segment].is_present)
+                r = ring_memory_prepare(&ring->memory, ring->segments_offset + segment * ring->segment_bytes, ring->segment_bytes);
+        ring->segments[segment].is_present = r == 0;
+        return r;
 }
 
 void ring_stop_growing(struct ring *ring, uint32_t segment) {
