@@ -69,8 +69,14 @@ static int check_source(struct check *check, uv_loop_t *loop, const struct confi
                 check->failed = true;
                 return r == -ENOMEM ? r : 0;
         }
+        r = watch_new(loop, source, -1, &watch_events, check, &source->watch);
+        if (r < 0) {
+                catalog_remove_source(source);
+                store->operations->close(store, NULL, NULL);
+                return r;
+        }
         check->left++;
-        return watch_new(loop, source, -1, &watch_events, check, &source->watch);
+        return 0;
 }
 
 /* What the daemon would take of the machine, and which pages it would get. */

@@ -150,6 +150,14 @@ int catalog_add_source(struct catalog *catalog, const char *name, struct store *
         return 0;
 }
 
+void catalog_remove_source(struct catalog_source *source) {
+        struct catalog *catalog = source->catalog;
+
+        MUST(source->run_count == 0 && catalog->sources[catalog->source_count - 1] == source);
+        catalog->source_count--;
+        source_free(source);
+}
+
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name) {
         for (size_t i = 0; i < catalog->source_count; i++)
                 if (!strcmp(catalog->sources[i]->name, name) || !strcmp(catalog->sources[i]->store->url, name))

@@ -124,6 +124,9 @@ void catalog_deinit(struct catalog *catalog); /* frees everything but the stores
 /* Takes the store, on failure too. name may be NULL. -ENOMEM, -EEXIST (same URL). */
 int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store, struct catalog_source **ret_source);
 
+/* Takes back a source that was just added and has nothing yet; its store is the caller's to close, afterwards. */
+void catalog_remove_source(struct catalog_source *source);
+
 /* By name or URL; NULL if there is none. */
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name);
 

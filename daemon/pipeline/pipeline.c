@@ -59,6 +59,7 @@ static void on_segment(void *userdata, const struct decoder_event *event) {
         }
         ring_stop_growing(pipeline->ring, event->segment);
         ring_status(pipeline->ring, &status);
+        pipeline->segments_usable = status.segments_used;
         log_warning("no memory for more of the ring", "segments=%u of=%u", status.segments_used, status.segment_count);
 }
 
@@ -125,6 +126,19 @@ static unsigned decoder_count(const struct pipeline *pipeline) {
         return wanted < most ? wanted : most;
 }
 
+/* Memory for the least that the decoders and one reader need: a ring that does not even have that is refused, not a standstill later. */
+static int prepare_least(const struct pipeline *pipeline) {
+        uint32_t least = 2 * decoder_count(pipeline) + 1 + READER_FLOOR_SEGMENTS;
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < least; i++)
+                r = ring_segment_prepare(pipeline->ring, i);
+        if (r < 0)
+                log_error("no memory for the ring", "needed=%llu reason=%s; try a smaller ring (-m)",
+                          (unsigned long long)(least * pipeline->segment_bytes), strerror(-r));
+        return r;
+}
+
 static int pipeline_init(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;
         struct fetch_options fetch = {
@@ -144,12 +158,14 @@ static int pipeline_init(struct pipeline *pipeline) {
                 return r;
         }
         ring_status(pipeline->ring, &status);
-        pipeline->segment_count = status.segment_count;
+        pipeline->segment_count = pipeline->segments_usable = status.segment_count;
         pipeline->segment_bytes = status.segment_bytes;
         if (options->record_max_bytes == 0)
                 options->record_max_bytes = options->inflight_bytes;
         options->payload_inline_max_bytes = (uint32_t)min_u64(options->payload_inline_max_bytes, pipeline->segment_bytes / 2);
-        r = residency_init(pipeline);
+        r = prepare_least(pipeline);
+        if (r == 0)
+                r = residency_init(pipeline);
         if (r == 0)
                 r = fetch_new(pipeline->loop, &fetch, &pipeline->fetch);
         if (r == 0)
@@ -266,7 +282,12 @@ int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *
         r = catalog_add_source(&pipeline->catalog, name, store, &source);
         if (r < 0)
                 return r;
-        return watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline, &source->watch);
+        r = watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline, &source->watch);
+        if (r < 0) {
+                catalog_remove_source(source);
+                store->operations->close(store, NULL, NULL);
+        }
+        return r;
 }
 
 struct catalog *pipeline_catalog(struct pipeline *pipeline) {

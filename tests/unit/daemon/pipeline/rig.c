@@ -65,27 +65,45 @@ static const struct pipeline_events pipeline_events = {
 
 /* --- The rig --- */
 
-void rig_begin(const struct pipeline_options *options) {
-        static const struct pipeline_options usual = {
-                .ring_bytes = RIG_RING_BYTES,
-                .huge = RING_HUGE_OFF,
-                .decoders = 1,
-                .inflight_bytes = 64u << 20,
-                .connections_max = 64,
-                .part_bytes = 128u << 10,
-                .whole_max_bytes = 1u << 20,
-                .payload_inline_max_bytes = 256u << 10,
-                .poll_ns = -1,
-        };
-        const char *message = NULL;
+const struct pipeline_options rig_usual = {
+        .ring_bytes = RIG_RING_BYTES,
+        .huge = RING_HUGE_OFF,
+        .decoders = 1,
+        .inflight_bytes = 64u << 20,
+        .connections_max = 64,
+        .part_bytes = 128u << 10,
+        .whole_max_bytes = 1u << 20,
+        .payload_inline_max_bytes = 256u << 10,
+        .poll_ns = -1,
+};
 
+void rig_prepare(void) {
         memset(&rig, 0, sizeof(rig));
         ck_assert_int_eq(uv_loop_init(&rig.loop), 0);
-        ck_assert_int_eq(pipeline_new(&rig.loop, options ? options : &usual, &rig.pipeline), 0);
+}
+
+int rig_add_source(const char **ret_message) {
+        int r = pipeline_add_source(rig.pipeline, URL, "logs", ret_message);
+
+        if (r < 0)
+                return r;
         pipeline_listen(rig.pipeline, &pipeline_events, NULL);
-        ck_assert_int_eq(pipeline_add_source(rig.pipeline, URL, "logs", &message), 0);
         rig.source = pipeline_catalog(rig.pipeline)->sources[0];
         rig.store = (struct fake_store *)rig.source->store;
+        return 0;
+}
+
+void rig_forget(void) {
+        for (unsigned i = 0; i < rig.file_count; i++)
+                events_free(&rig.files[i].events);
+}
+
+void rig_begin(const struct pipeline_options *options) {
+        const char *message = NULL;
+
+        rig_prepare();
+        ck_assert_int_eq(pipeline_new(&rig.loop, options ? options : &rig_usual, &rig.pipeline), 0);
+        ck_assert_int_eq(rig_add_source(&message), 0);
         rig_quiet();
         ck_assert_uint_eq(rig.store->lists, 1);
 }
@@ -105,8 +123,7 @@ void rig_end(void) {
         ck_assert(closed);
         ck_assert_int_eq(uv_loop_close(&rig.loop), 0);
         uv_library_shutdown(); /* libuv keeps a pipe of its own to the end */
-        for (unsigned i = 0; i < rig.file_count; i++)
-                events_free(&rig.files[i].events);
+        rig_forget();
 }
 
 struct rig_file *rig_add_file(const char *name, int64_t steps) {
@@ -330,16 +347,24 @@ static const struct reader_operations session_operations = {
         session_has_room, session_push, session_flush, session_set_kick, session_source_failed, session_broken,
 };
 
-void session_begin(struct session *session, const struct reader_options *options) {
-        static const struct reader_options whole = { .from = READER_FROM_START };
-        uint64_t ring_bytes;
-
+void session_prepare(struct session *session) {
         *session = (struct session){ .kick_at = UINT64_MAX, .queue_entries = RING_QUEUE_ENTRIES };
         session->entries = calloc(RIG_ENTRIES_MOST, sizeof(session->entries[0]));
         ck_assert_ptr_nonnull(session->entries);
-        ck_assert_int_eq(
-                reader_new(rig.pipeline, options ? options : &whole, &session_operations, session, &session->reader, &ring_bytes),
-                0);
+}
+
+int session_try(struct session *session, const struct reader_options *options) {
+        static const struct reader_options whole = { .from = READER_FROM_START };
+        uint64_t ring_bytes;
+
+        if (rig.source->listings > 0)
+                rig.source->listed_at_ns = rig.stale ? 0 : uv_hrtime();
+        return reader_new(rig.pipeline, options ? options : &whole, &session_operations, session, &session->reader, &ring_bytes);
+}
+
+void session_begin(struct session *session, const struct reader_options *options) {
+        session_prepare(session);
+        ck_assert_int_eq(session_try(session, options), 0);
         ck_assert_uint_eq(session->pushed, 0); /* never from inside */
 }
 

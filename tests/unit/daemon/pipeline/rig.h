@@ -34,6 +34,7 @@ struct rig {
         struct catalog_source *source;
         struct rig_file files[RIG_FILES_MOST];
         unsigned file_count;
+        bool stale; /* the last listing counts as old for new sessions; else as fresh, however slowly the test runs */
         unsigned failed_files, damaged, replaced, gone_runs, failing, recovered; /* events */
         unsigned most_under_way;                                                 /* reads at once */
 };
@@ -67,6 +68,12 @@ struct session {
         unsigned sources_failed;
 };
 
+/* The usual options, and the steps that rig_begin() and rig_end() are made of, for a test in which each may fail. */
+extern const struct pipeline_options rig_usual;
+void rig_prepare(void);
+int rig_add_source(const char **ret_message);
+void rig_forget(void);
+
 void rig_begin(const struct pipeline_options *options); /* NULL: the usual ones; the first listing is under way */
 void rig_end(void);
 
@@ -82,6 +89,8 @@ void rig_answer_all(void);                    /* oldest first, until none is lef
 int rig_read_of(const struct rig_file *file); /* place of its oldest read under way; -1: none */
 
 void session_begin(struct session *session, const struct reader_options *options); /* NULL: from start, no follow */
+void session_prepare(struct session *session);
+int session_try(struct session *session, const struct reader_options *options); /* after session_prepare(); as reader_new() */
 void session_end(struct session *session);
 void session_acknowledge(struct session *session, uint64_t acked); /* and tells the reader */
 /* As a client does it: stores the acknowledgement, and wakes the daemon only if it asked for that. Returns true if it did. */

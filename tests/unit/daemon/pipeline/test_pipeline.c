@@ -191,6 +191,31 @@ START_TEST(an_empty_source_ends_at_once) {
 }
 END_TEST
 
+/* A stream sees what storage has when it begins. */
+START_TEST(an_old_listing_is_repeated_for_a_new_session) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 3);
+        rig_list();
+        rig_answer_all();
+        session_begin(&session, NULL);
+        rig_quiet();
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig.stale = true;
+        rig_add_file("run/2.tfevents", 3);
+        session_begin(&session, NULL);
+        rig_quiet();
+        ck_assert_uint_eq(session.pushed, 0);
+        rig_list();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 /* --- Storage that fails --- */
 
 START_TEST(settled_files_hold_nothing_back_and_come_late) {
@@ -1296,9 +1321,10 @@ END_TEST
 
 RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order, files_of_a_run_come_in_name_order,
             sorted_goes_by_run_and_file, filters_choose_runs_and_extents, an_empty_source_ends_at_once,
-            settled_files_hold_nothing_back_and_come_late, a_source_that_cannot_be_listed_ends_streams,
-            damage_is_told_and_the_rest_delivered, without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains,
-            three_rings_drain, three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
+            an_old_listing_is_repeated_for_a_new_session, settled_files_hold_nothing_back_and_come_late,
+            a_source_that_cannot_be_listed_ends_streams, damage_is_told_and_the_rest_delivered,
+            without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains, three_rings_drain,
+            three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
             nonsense_in_the_acknowledgements_breaks_the_session, a_stopped_session_holds_its_quota_and_no_more,
             many_stopped_sessions_leave_every_other_its_floor, as_many_sessions_as_the_ring_has_room_for,
             blocks_that_left_are_fetched_again_once, joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
