@@ -19,6 +19,7 @@ struct job {
         struct fetch_result result; /* when it has arrived */
         struct block *block;        /* a block fetched again; NULL: a part that is read for the first time */
         struct decoder_task task;   /* of a block fetched again */
+        struct block_file identity; /* likewise: the file as it was, should it be replaced while a decoder reads this */
         bool decoding;              /* likewise; if its block goes meanwhile, it ends when its decoder is done */
         uint64_t committed_bytes;
         struct reader *charged; /* whose quota it uses, or NULL */

@@ -74,6 +74,8 @@ static void on_read(void *userdata, const struct fetch_result *result) {
                 return;
         }
         job->task.input = feed_input(job->feed, result->buffer, job->offset, result->size_bytes);
+        job->identity = job->feed->identity;
+        job->task.input.file = &job->identity;
         job->task.input.begin = block->begin;
         job->task.input.end = block->end;
         job->task.input.search_offset = 0;

@@ -883,6 +883,43 @@ START_TEST(a_file_may_go_at_any_moment) {
 }
 END_TEST
 
+/* Blocks of the old version are with a decoder when the first bytes of the new one are here. */
+START_TEST(a_file_may_be_replaced_while_blocks_are_fetched_again) {
+        struct session first, second;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 2 * STEPS_OF_A_RING);
+        session_begin(&first, NULL);
+        rig_list();
+        drain(&first);
+        session_end(&first);
+        session_begin(&second, &following);
+        rig_quiet();
+        ck_assert_uint_gt(rig.store->read_count, 0);
+        watch_now(rig.source->watch);
+        while (!rig.store->callbacks)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        while (rig.store->read_count > 0) /* no turn of the loop in between */
+                fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, "");
+        events_free(&file->events);
+        file->steps = 0;
+        events_version(&file->events);
+        rig_append(file, 7);
+        fake_store_row(rig.store, file->name, file->listed, file->mtime_ns);
+        fake_store_listed(rig.store, STORE_OK);
+        while (rig.store->read_count == 0)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, "");
+        rig_quiet();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.replaced, 1);
+        ck_assert_int_eq(second.next_step[0], 7);
+        session_end(&second);
+        rig_end();
+}
+END_TEST
+
 /* --- Positions --- */
 
 static void resume_at(uint64_t offset, uint32_t index, uint64_t version_more, int64_t first_step, unsigned replaced) {
@@ -1331,8 +1368,8 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_block_that_changed_is_lost,
             growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
             a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
-            a_stream_goes_on_at_a_position, from_now_only_what_comes, wait_loaded_makes_demand,
-            wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
+            a_file_may_be_replaced_while_blocks_are_fetched_again, a_stream_goes_on_at_a_position, from_now_only_what_comes,
+            wait_loaded_makes_demand, wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
             wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests, reload_answers_when_the_news_are_known,
             payload_reads_one_value_again, payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
             payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read, the_end_takes_a_payload_that_is_decoded,
