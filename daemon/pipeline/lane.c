@@ -271,6 +271,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
         for (size_t i = 0; i < feed->index.count; i++) {
                 struct block *block = feed->index.blocks[i];
 
+                block->lost = false; /* storage may have it again: one more try for each reader that comes */
                 if (!block->resident || !cursor_wants(cursor, block))
                         continue;
                 reader->need[block->segment]++;

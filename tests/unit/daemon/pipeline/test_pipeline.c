@@ -712,6 +712,34 @@ START_TEST(a_block_that_changed_is_lost) {
 }
 END_TEST
 
+/* Lost is what cannot be read when it is wanted: who comes later, when storage answers again, gets all of it. */
+START_TEST(what_was_lost_may_come_back) {
+        struct session first, second, third;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 2 * STEPS_OF_A_RING);
+        session_begin(&first, NULL);
+        rig_list();
+        drain(&first);
+        session_end(&first);
+        session_begin(&second, NULL);
+        rig_quiet();
+        fake_store_fail(rig.store, 0, STORE_PERMANENT, "403");
+        rig_quiet();
+        if (rig.store->callbacks)
+                rig_list();
+        drain(&second);
+        ck_assert_uint_gt(second.lost, 0);
+        session_end(&second);
+        session_begin(&third, NULL);
+        rig_quiet();
+        drain(&third);
+        session_must_be_complete(&third);
+        session_end(&third);
+        rig_end();
+}
+END_TEST
+
 /* --- Files that change --- */
 
 START_TEST(growth_is_read_from_where_it_was) {
@@ -1365,7 +1393,7 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             nonsense_in_the_acknowledgements_breaks_the_session, a_stopped_session_holds_its_quota_and_no_more,
             many_stopped_sessions_leave_every_other_its_floor, as_many_sessions_as_the_ring_has_room_for,
             blocks_that_left_are_fetched_again_once, joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
-            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_block_that_changed_is_lost,
+            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_block_that_changed_is_lost, what_was_lost_may_come_back,
             growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
             a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
             a_file_may_be_replaced_while_blocks_are_fetched_again, a_stream_goes_on_at_a_position, from_now_only_what_comes,
