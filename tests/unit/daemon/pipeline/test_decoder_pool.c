@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "tests/unit/daemon/pipeline/blocks.h"
+#include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 #define FIXTURES "tests/data/fixtures"
@@ -242,5 +243,24 @@ START_TEST(closes_with_all_event_slots_full) {
 }
 END_TEST
 
+/* A segment for which the machine has no memory is given back, and the decoder goes on with another. */
+START_TEST(goes_on_without_a_segment_that_has_no_memory) {
+        begin(1);
+        absent = 0;
+        fail_begin(12, FAIL_ANY_THREAD); /* of the segments' memory: nothing else is called on the way */
+        for (unsigned i = 0; i < file_count; i++)
+                submit(&files[i]);
+        while (done < file_count)
+                uv_run(&loop, UV_RUN_ONCE);
+        ck_assert(fail_end());
+        ck_assert_str_eq(fail_name(), "fallocate");
+        ck_assert_uint_eq(absent, 1);
+        for (unsigned i = 0; i < file_count; i++)
+                check_file(&files[i]);
+        end();
+        forget_files();
+}
+END_TEST
+
 RUNNER_MAIN("pipeline/decoder_pool", fixtures_on_one_thread, fixtures_on_four_threads, closes_while_busy,
-            closes_while_decoders_wait_for_segments, closes_with_all_event_slots_full)
+            closes_while_decoders_wait_for_segments, closes_with_all_event_slots_full, goes_on_without_a_segment_that_has_no_memory)
