@@ -334,9 +334,13 @@ void readers_feed_settled(struct feed *feed) {
         }
 }
 
+/* One who follows is not finished with a file that has grown; for one who does not, what he has had is enough. */
 void readers_feed_hungry(struct feed *feed) {
-        FOR_EACH_CURSOR (cursor, feed)
+        FOR_EACH_CURSOR (cursor, feed) {
+                if (cursor->reader->follow)
+                        cursor_set_finished(cursor, false);
                 lane_set_hungry(cursor->lane);
+        }
 }
 
 void readers_version_known(struct feed *feed) {

@@ -108,6 +108,21 @@ def test_files_grow_appear_vanish_and_are_replaced(start, tmp_path, transport):
         follower.until(expected_rows(tree))
 
 
+def test_growth_is_followed_with_a_full_ring(start, tmp_path):
+    """A file that was read to its end has no unread bytes; when it has some again, no part of the ring is free."""
+    tree = write_tree(tmp_path / "logs", runs=4, steps=12000)
+    daemon = start("--set", "poll=0.05", tree)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        follower.until(expected_rows(tree))
+        ring = client.call("status")["ring"]
+        assert ring["segments_used"] == ring["segments"]
+        for first in (12000, 12010):
+            for path in tree.rglob("*tfevents*"):
+                write_events(path, ["loss", "acc/top1"], 10, first=first)
+            follower.until(expected_rows(tree))
+
+
 def test_a_record_that_is_written_in_pieces(start, tmp_path):
     tree = tmp_path / "logs"
     write_events(tmp_path / "whole", ["loss"], 8)
