@@ -595,6 +595,29 @@ START_TEST(joined_blocks_come_as_one_extent) {
 }
 END_TEST
 
+/* One TFRecord that fills the ring more than once: a session that stands inside of it goes on inside of it. */
+START_TEST(a_record_larger_than_the_ring_comes_whole) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 3);
+        events_scalars(&file->events, 3, "many", 2 * STEPS_OF_A_RING);
+        file->steps++;
+        rig_append(file, 3);
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        drain_as_client(&session);
+        ck_assert_uint_eq(session.records, 1 + 3 + 2 * STEPS_OF_A_RING + 3);
+        ck_assert_int_eq(session.next_step[0], file->steps);
+        ck_assert_uint_eq(session.lost, 0);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 /* Nobody is thrown back by one who reads another part of a full ring. */
 START_TEST(sessions_in_different_places_do_not_starve) {
         struct reader_options of_a = { .runs = (const char *const[]){ "a" }, .run_count = 1 };
@@ -1393,11 +1416,12 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             nonsense_in_the_acknowledgements_breaks_the_session, a_stopped_session_holds_its_quota_and_no_more,
             many_stopped_sessions_leave_every_other_its_floor, as_many_sessions_as_the_ring_has_room_for,
             blocks_that_left_are_fetched_again_once, joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
-            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_block_that_changed_is_lost, what_was_lost_may_come_back,
-            growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
-            a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
-            a_file_may_be_replaced_while_blocks_are_fetched_again, a_stream_goes_on_at_a_position, from_now_only_what_comes,
-            wait_loaded_makes_demand, wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
+            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_record_larger_than_the_ring_comes_whole,
+            a_block_that_changed_is_lost, what_was_lost_may_come_back, growth_is_read_from_where_it_was,
+            an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
+            a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment, a_file_may_be_replaced_while_blocks_are_fetched_again,
+            a_stream_goes_on_at_a_position, from_now_only_what_comes, wait_loaded_makes_demand,
+            wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
             wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests, reload_answers_when_the_news_are_known,
             payload_reads_one_value_again, payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
             payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read, the_end_takes_a_payload_that_is_decoded,
