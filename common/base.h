@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every file of the project may rely on: scope-bound clean-up, assertions that are never compiled out, and the
- * outcomes that the stages of the data path share.
+ * What every file of the project may rely on: scope-bound clean-up, assertions that are never
+ * compiled out, and the outcomes that the stages of the data path share.
  */
 #pragma once
 
@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Outcomes of the pure stages (frame, verify, decode, publish). 0 is success, negative values are -errno. */
+/*
+ * Outcomes of the pure stages (frame, verify, decode, publish). 0 is success, negative values are
+ * -errno.
+ */
 enum stage_outcome {
         STAGE_MORE = 1,    /* the bytes end before the item does: come again with more */
         STAGE_CORRUPT = 2, /* the item is damaged; the stage says how far to skip */
@@ -20,8 +23,8 @@ enum stage_outcome {
 };
 
 /*
- * Checks a fact that only a bug of ours can break; ends the process where it is broken. Never applied to bytes that came
- * from a file, a socket or a page that a client can write.
+ * Checks a fact that only a bug of ours can break; ends the process where it is broken. Never
+ * applied to bytes that came from a file, a socket or a page that a client can write.
  */
 #define MUST(fact) ((fact) ? (void)0 : base_must_failed(#fact, __FILE__, __LINE__))
 
@@ -51,11 +54,11 @@ static inline int steal_fd(int *fd) {
 }
 
 /* Takes the pointer out of *pointer, which is NULL afterwards. */
-#define steal_pointer(pointer)                      \
-        ({                                          \
+#define steal_pointer(pointer) \
+        ({ \
                 __typeof__(*(pointer)) taken_ = *(pointer); \
-                *(pointer) = NULL;                  \
-                taken_;                             \
+                *(pointer) = NULL; \
+                taken_; \
         })
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))

@@ -5,7 +5,10 @@
 
 #include "common/crc32c_short.h"
 
-/* Below this the call into isa-l and its folding cost more than the instruction, which has a latency of 3 for 8 bytes. */
+/*
+ * Below this the call into isa-l and its folding cost more than the instruction, which has a
+ * latency of 3 for 8 bytes.
+ */
 #define LONG_SPAN_BYTES 256
 
 /* isa-l counts in int; it does not write into the buffer that it wants writable. */

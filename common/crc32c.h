@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32C (Castagnoli, as in RFC 3720), by the fastest means the processor has: folding for long spans (isa-l), the
- * processor's own instruction for short ones, a table where it has neither. Any thread.
+ * CRC-32C (Castagnoli, as in RFC 3720), by the fastest means the processor has: folding for long
+ * spans (isa-l), the processor's own instruction for short ones, a table where it has neither. Any
+ * thread.
  */
 #pragma once
 
@@ -15,7 +16,10 @@ static inline uint32_t crc32c(const void *bytes, size_t size_bytes) {
         return crc32c_extend(0, bytes, size_bytes);
 }
 
-/* As TFRecord stores it: rotated and moved, so that the CRC of data which holds its own CRC stays meaningful. */
+/*
+ * As TFRecord stores it: rotated and moved, so that the CRC of data which holds its own CRC stays
+ * meaningful.
+ */
 static inline uint32_t crc32c_mask(uint32_t crc) {
         return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }

@@ -10,7 +10,8 @@
 
 #define CAPABILITY_CRC32 (1ul << 7) /* HWCAP_CRC32 */
 
-__attribute__((target("+crc"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t size_bytes) {
+__attribute__((target("+crc"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes,
+                                                               size_t size_bytes) {
         uint64_t eight;
 
         for (; size_bytes >= 8; bytes += 8, size_bytes -= 8) {

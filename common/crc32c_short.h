@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32C of short spans, inverted (the state inside of a CRC, not its value). One file of crc32c_x86.c, crc32c_arm.c and
- * crc32c_other.c has what the processor can do; only crc32c.c calls these.
+ * CRC-32C of short spans, inverted (the state inside of a CRC, not its value). One file of
+ * crc32c_x86.c, crc32c_arm.c and crc32c_other.c has what the processor can do; only crc32c.c calls
+ * these.
  */
 #pragma once
 

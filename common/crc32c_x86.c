@@ -7,7 +7,9 @@
 
 #include "common/crc32c_short.h"
 
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t size_bytes) {
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
+                                                                 const uint8_t *bytes,
+                                                                 size_t size_bytes) {
         uint64_t wide = state;
         uint64_t eight;
         uint32_t four;

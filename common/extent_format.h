@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extent: the decoded image of a range of bytes of one event file, the same in memory, on disk and on the wire.
- * docs/EXTENT.md describes it; this header is its layout. Little-endian, 64-byte aligned, offsets from its first byte.
+ * The extent: the decoded image of a range of bytes of one event file, the same in memory, on disk
+ * and on the wire. docs/EXTENT.md describes it; this header is its layout. Little-endian, 64-byte
+ * aligned, offsets from its first byte.
  */
 #pragma once
 
@@ -38,7 +39,8 @@ struct extent_header {
         uint64_t file_version;
         uint64_t begin_offset;
         uint64_t end_offset;
-        double min_wall_time; /* smallest finite wall time of all Events in the range; +infinity if none */
+        /* smallest finite wall time of all Events in the range; +infinity if none */
+        double min_wall_time;
         uint32_t records_offset;
         uint32_t series_offset;
         uint32_t run_name_offset;
@@ -77,7 +79,8 @@ enum extent_record_flag {
         EXTENT_RECORD_EXTERNAL = 1,  /* the payload is not here: ask for it */
         EXTENT_RECORD_CONVERTED = 2, /* from a legacy value */
         EXTENT_RECORD_MALFORMED = 4, /* a tensor that does not fit its own shape */
-        EXTENT_RECORD_CARRIED = 8,   /* a legacy value as it was written: one blob with the bytes of its field */
+        /* a legacy value as it was written: one blob with the bytes of its field */
+        EXTENT_RECORD_CARRIED = 8,
 };
 
 struct extent_record {
@@ -109,12 +112,14 @@ enum extent_class {
 
 enum extent_series_flag {
         EXTENT_SERIES_METADATA = 1, /* metadata stands in this range */
-        EXTENT_SERIES_LEFT_OUT = 2, /* its content and description are too long to be here: ask `series` */
+        /* its content and description are too long to be here: ask `series` */
+        EXTENT_SERIES_LEFT_OUT = 2,
 };
 
 /*
- * What a value was written as: the class of a series without one depends on it. A series' metadata and written_as are those of
- * the first value in the range that says a class (common/metadata.h); if none does, of the first with metadata, else of the first.
+ * What a value was written as: the class of a series without one depends on it. A series' metadata
+ * and written_as are those of the first value in the range that says a class (common/metadata.h);
+ * if none does, of the first with metadata, else of the first.
  */
 enum extent_written_as {
         EXTENT_WRITTEN_NONE = 0, /* a value with nothing in it */
@@ -144,7 +149,10 @@ struct extent_series {
 static_assert(sizeof(struct extent_series) == 64, "layout");
 static_assert(offsetof(struct extent_series, data_class) == 48, "layout");
 
-/* Head of a payload. Elements (fixed-size types) or u64 end_offset[element_count] and the bytes (strings) follow. */
+/*
+ * Head of a payload. Elements (fixed-size types) or u64 end_offset[element_count] and the bytes
+ * (strings) follow.
+ */
 struct extent_payload {
         uint8_t dtype;
         uint8_t rank; /* EXTENT_RANK_UNKNOWN: none */
@@ -159,5 +167,6 @@ static_assert(sizeof(struct extent_payload) == 8, "layout");
 static inline uint64_t extent_payload_data_offset(uint8_t rank) {
         uint64_t dimensions = rank == EXTENT_RANK_UNKNOWN ? 0 : rank;
 
-        return (sizeof(struct extent_payload) + 8 * dimensions + EXTENT_ALIGNMENT - 1) & ~(uint64_t)(EXTENT_ALIGNMENT - 1);
+        return (sizeof(struct extent_payload) + 8 * dimensions + EXTENT_ALIGNMENT - 1) &
+               ~(uint64_t)(EXTENT_ALIGNMENT - 1);
 }

@@ -17,7 +17,8 @@ static bool table_lies_inside(const struct extent_view *view, uint32_t offset, u
                lies_inside(view, offset, (uint64_t)count * 64);
 }
 
-static struct extent_string string_at(const struct extent_view *view, uint32_t offset, uint32_t size) {
+static struct extent_string string_at(const struct extent_view *view, uint32_t offset,
+                                      uint32_t size) {
         if (!lies_inside(view, offset, size))
                 return (struct extent_string){ view->bytes, 0 };
         return (struct extent_string){ view->bytes + offset, size };
@@ -32,20 +33,23 @@ static bool series_lies_inside(const struct extent_view *view, const struct exte
 }
 
 static bool header_is_right(const struct extent_header *header, uint64_t size_bytes) {
-        return header->magic == EXTENT_MAGIC && header->version == EXTENT_VERSION && header->size_bytes <= size_bytes &&
-               header->size_bytes >= sizeof(*header) && header->size_bytes % EXTENT_ALIGNMENT == 0;
+        return header->magic == EXTENT_MAGIC && header->version == EXTENT_VERSION &&
+               header->size_bytes <= size_bytes && header->size_bytes >= sizeof(*header) &&
+               header->size_bytes % EXTENT_ALIGNMENT == 0;
 }
 
 int extent_view_init(struct extent_view *view, const void *bytes, uint64_t size_bytes) {
         const struct extent_header *header = bytes;
         struct extent_view found = { .bytes = bytes, .header = header };
 
-        if (size_bytes < sizeof(*header) || (uintptr_t)bytes % EXTENT_ALIGNMENT || !header_is_right(header, size_bytes))
+        if (size_bytes < sizeof(*header) || (uintptr_t)bytes % EXTENT_ALIGNMENT ||
+            !header_is_right(header, size_bytes))
                 return -EBADMSG;
         found.size_bytes = header->size_bytes;
         found.record_count = header->record_count;
         found.series_count = header->series_count;
-        if (found.size_bytes > size_bytes || !table_lies_inside(&found, header->records_offset, found.record_count) ||
+        if (found.size_bytes > size_bytes ||
+            !table_lies_inside(&found, header->records_offset, found.record_count) ||
             !table_lies_inside(&found, header->series_offset, found.series_count) ||
             !lies_inside(&found, header->run_name_offset, header->run_name_size) ||
             !lies_inside(&found, header->file_path_offset, header->file_path_size))
@@ -66,7 +70,8 @@ bool extent_view_is_intact(const struct extent_view *view) {
         uint32_t crc = crc32c(view->bytes, before);
 
         crc = crc32c_extend(crc, zero, sizeof(zero));
-        return crc32c_extend(crc, view->bytes + behind, view->size_bytes - behind) == view->header->crc32c;
+        return crc32c_extend(crc, view->bytes + behind, view->size_bytes - behind) ==
+               view->header->crc32c;
 }
 
 struct extent_string extent_view_run_name(const struct extent_view *view) {
@@ -77,30 +82,36 @@ struct extent_string extent_view_file_path(const struct extent_view *view) {
         return string_at(view, view->header->file_path_offset, view->header->file_path_size);
 }
 
-struct extent_string extent_view_tag(const struct extent_view *view, const struct extent_series *series) {
+struct extent_string extent_view_tag(const struct extent_view *view,
+                                     const struct extent_series *series) {
         return string_at(view, series->tag_offset, series->tag_size);
 }
 
-struct extent_string extent_view_plugin(const struct extent_view *view, const struct extent_series *series) {
+struct extent_string extent_view_plugin(const struct extent_view *view,
+                                        const struct extent_series *series) {
         return string_at(view, series->plugin_offset, series->plugin_size);
 }
 
-struct extent_string extent_view_display_name(const struct extent_view *view, const struct extent_series *series) {
+struct extent_string extent_view_display_name(const struct extent_view *view,
+                                              const struct extent_series *series) {
         return string_at(view, series->display_name_offset, series->display_name_size);
 }
 
-struct extent_string extent_view_description(const struct extent_view *view, const struct extent_series *series) {
+struct extent_string extent_view_description(const struct extent_view *view,
+                                             const struct extent_series *series) {
         return string_at(view, series->description_offset, series->description_size);
 }
 
-struct extent_string extent_view_content(const struct extent_view *view, const struct extent_series *series) {
+struct extent_string extent_view_content(const struct extent_view *view,
+                                         const struct extent_series *series) {
         return string_at(view, series->content_offset, series->content_size);
 }
 
 /* By TensorFlow's number; 0: strings, handles, and types of less than a byte. */
 static const uint8_t dtype_bytes[] = {
-        [1] = 4,  [2] = 8,  [3] = 4,  [4] = 1,  [5] = 2,  [6] = 1,  [8] = 8,   [9] = 8,  [10] = 1, [11] = 1,
-        [12] = 1, [13] = 4, [14] = 2, [15] = 2, [16] = 2, [17] = 2, [18] = 16, [19] = 2, [22] = 4, [23] = 8,
+        [1] = 4,  [2] = 8,  [3] = 4,   [4] = 1,  [5] = 2,  [6] = 1,  [8] = 8,
+        [9] = 8,  [10] = 1, [11] = 1,  [12] = 1, [13] = 4, [14] = 2, [15] = 2,
+        [16] = 2, [17] = 2, [18] = 16, [19] = 2, [22] = 4, [23] = 8,
 };
 
 uint32_t extent_dtype_bytes(uint8_t dtype) {
@@ -147,8 +158,8 @@ int extent_view_payload(const struct extent_view *view, const struct extent_reco
         uint64_t size = record->payload_size;
         int r;
 
-        if (size == 0 || record->flags & EXTENT_RECORD_EXTERNAL || record->kind == EXTENT_KIND_SCALAR ||
-            record->kind == EXTENT_KIND_MARK)
+        if (size == 0 || record->flags & EXTENT_RECORD_EXTERNAL ||
+            record->kind == EXTENT_KIND_SCALAR || record->kind == EXTENT_KIND_MARK)
                 return -ENOENT;
         if (offset % EXTENT_ALIGNMENT || !lies_inside(view, offset, size))
                 return -EBADMSG;
@@ -159,7 +170,8 @@ int extent_view_payload(const struct extent_view *view, const struct extent_reco
         return 0;
 }
 
-struct extent_string extent_payload_string(const struct extent_payload_view *payload, uint32_t index) {
+struct extent_string extent_payload_string(const struct extent_payload_view *payload,
+                                           uint32_t index) {
         uint64_t begin = index > 0 ? payload->end_offset[index - 1] : 0;
         uint64_t end = payload->end_offset[index];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading an extent from bytes that need not be right: extent_view_init() refuses what is no extent, and no accessor ever reads
- * outside of the bytes, whatever is in them. What is wrong inside (a string or a payload past the end) reads as absent.
- * The view borrows the bytes. Any thread.
+ * Reading an extent from bytes that need not be right: extent_view_init() refuses what is no
+ * extent, and no accessor ever reads outside of the bytes, whatever is in them. What is wrong
+ * inside (a string or a payload past the end) reads as absent. The view borrows the bytes. Any
+ * thread.
  */
 #pragma once
 
@@ -28,8 +29,9 @@ struct extent_string {
 };
 
 /*
- * bytes are 64-byte aligned, size_bytes of them can be read. Checks magic, version, size, and that the tables and all strings of
- * header and series lie inside. -EBADMSG: not an extent that this code can read.
+ * bytes are 64-byte aligned, size_bytes of them can be read. Checks magic, version, size, and that
+ * the tables and all strings of header and series lie inside. -EBADMSG: not an extent that this
+ * code can read.
  */
 int extent_view_init(struct extent_view *view, const void *bytes, uint64_t size_bytes);
 
@@ -40,23 +42,29 @@ struct extent_string extent_view_run_name(const struct extent_view *view);
 struct extent_string extent_view_file_path(const struct extent_view *view);
 
 /* index < record_count */
-static inline const struct extent_record *extent_view_record(const struct extent_view *view, uint32_t index) {
+static inline const struct extent_record *extent_view_record(const struct extent_view *view,
+                                                             uint32_t index) {
         return &view->records[index];
 }
 
 /* The series of a record; NULL: it has none (an event mark) or names one that is not there. */
-static inline const struct extent_series *extent_view_series_of(const struct extent_view *view,
-                                                                const struct extent_record *record) {
+static inline const struct extent_series *extent_view_series_of(
+        const struct extent_view *view, const struct extent_record *record) {
         uint32_t index = record->series;
 
         return index < view->series_count ? &view->series[index] : NULL;
 }
 
-struct extent_string extent_view_tag(const struct extent_view *view, const struct extent_series *series);
-struct extent_string extent_view_plugin(const struct extent_view *view, const struct extent_series *series);
-struct extent_string extent_view_display_name(const struct extent_view *view, const struct extent_series *series);
-struct extent_string extent_view_description(const struct extent_view *view, const struct extent_series *series);
-struct extent_string extent_view_content(const struct extent_view *view, const struct extent_series *series);
+struct extent_string extent_view_tag(const struct extent_view *view,
+                                     const struct extent_series *series);
+struct extent_string extent_view_plugin(const struct extent_view *view,
+                                        const struct extent_series *series);
+struct extent_string extent_view_display_name(const struct extent_view *view,
+                                              const struct extent_series *series);
+struct extent_string extent_view_description(const struct extent_view *view,
+                                             const struct extent_series *series);
+struct extent_string extent_view_content(const struct extent_view *view,
+                                         const struct extent_series *series);
 
 /* A tensor or blob sequence, in place. */
 struct extent_payload_view {
@@ -67,20 +75,25 @@ struct extent_payload_view {
         uint32_t element_count;
         uint32_t element_bytes;   /* of fixed-size types; 0: strings */
         const int64_t *dimension; /* rank of them */
-        const uint8_t *elements;  /* fixed-size types: element_count * element_bytes; strings: all their bytes */
+        /* fixed-size types: element_count * element_bytes; strings: all their bytes */
+        const uint8_t *elements;
         uint64_t elements_size;
-        const uint64_t *end_offset; /* of strings, in elements; not checked: use extent_payload_string() */
+        /* of strings, in elements; not checked: use extent_payload_string() */
+        const uint64_t *end_offset;
 };
 
-/* Bytes of one element of a TensorFlow DataType; 0: strings, or a type that has no fixed size here. */
+/*
+ * Bytes of one element of a TensorFlow DataType; 0: strings, or a type that has no fixed size here.
+ */
 uint32_t extent_dtype_bytes(uint8_t dtype);
 
 /*
- * -ENOENT: the record has no payload here (a scalar, a mark, an external payload). -EBADMSG: it does not lie inside of the
- * extent, or is too short for what its head says.
+ * -ENOENT: the record has no payload here (a scalar, a mark, an external payload). -EBADMSG: it
+ * does not lie inside of the extent, or is too short for what its head says.
  */
 int extent_view_payload(const struct extent_view *view, const struct extent_record *record,
                         struct extent_payload_view *ret_payload);
 
 /* index < element_count. One string or blob; empty if its ends are not inside of the payload. */
-struct extent_string extent_payload_string(const struct extent_payload_view *payload, uint32_t index);
+struct extent_string extent_payload_string(const struct extent_payload_view *payload,
+                                           uint32_t index);

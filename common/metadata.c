@@ -16,12 +16,15 @@ struct written_kind {
 
 static const struct written_kind written_kinds[] = {
         [EXTENT_WRITTEN_SIMPLE_VALUE] = { TEXT("scalars"), TEXT(""), EXTENT_CLASS_SCALAR },
-        [EXTENT_WRITTEN_IMAGE] = { TEXT("images"), TEXT("\x10\x01"), EXTENT_CLASS_BLOBS }, /* converted_to_tensor */
+        /* converted_to_tensor */
+        [EXTENT_WRITTEN_IMAGE] = { TEXT("images"), TEXT("\x10\x01"), EXTENT_CLASS_BLOBS },
         [EXTENT_WRITTEN_HISTOGRAM] = { TEXT("histograms"), TEXT(""), EXTENT_CLASS_TENSOR },
-        [EXTENT_WRITTEN_AUDIO] = { TEXT("audio"), TEXT("\x18\x01"), EXTENT_CLASS_BLOBS }, /* converted_to_tensor */
+        /* converted_to_tensor */
+        [EXTENT_WRITTEN_AUDIO] = { TEXT("audio"), TEXT("\x18\x01"), EXTENT_CLASS_BLOBS },
         [EXTENT_WRITTEN_OLD_HISTOGRAM] = { TEXT(""), TEXT(""), EXTENT_CLASS_UNKNOWN },
         [EXTENT_WRITTEN_GRAPH] = { TEXT("graphs"), TEXT(""), EXTENT_CLASS_BLOBS },
-        [EXTENT_WRITTEN_RUN_METADATA] = { TEXT("graph_tagged_run_metadata"), TEXT(""), EXTENT_CLASS_BLOBS },
+        [EXTENT_WRITTEN_RUN_METADATA] = { TEXT("graph_tagged_run_metadata"), TEXT(""),
+                                          EXTENT_CLASS_BLOBS },
 };
 
 static const struct {
@@ -60,7 +63,8 @@ static enum extent_class class_of_plugin(struct extent_string plugin) {
         return EXTENT_CLASS_UNKNOWN;
 }
 
-enum extent_class metadata_class(uint32_t data_class, struct extent_string plugin, enum extent_written_as written_as) {
+enum extent_class metadata_class(uint32_t data_class, struct extent_string plugin,
+                                 enum extent_written_as written_as) {
         const struct written_kind *kind = kind_of(written_as);
 
         if (is_given_class(data_class))
@@ -69,7 +73,8 @@ enum extent_class metadata_class(uint32_t data_class, struct extent_string plugi
 }
 
 /* What the series of one extent says, alone. */
-static struct metadata metadata_of(const struct extent_view *view, const struct extent_series *series) {
+static struct metadata metadata_of(const struct extent_view *view,
+                                   const struct extent_series *series) {
         const struct written_kind *kind = kind_of(series->written_as);
         struct metadata said = {
                 .plugin = extent_view_plugin(view, series),
@@ -88,7 +93,8 @@ static struct metadata metadata_of(const struct extent_view *view, const struct 
         return said;
 }
 
-bool metadata_update(struct metadata *metadata, const struct extent_view *view, const struct extent_series *series) {
+bool metadata_update(struct metadata *metadata, const struct extent_view *view,
+                     const struct extent_series *series) {
         struct metadata said;
 
         if (metadata->data_class)

@@ -34,7 +34,8 @@ uint64_t name_id_file(const char *source_url, const void *path, size_t path_size
         return name_id_run(source_url, path, path_size);
 }
 
-uint64_t name_id_series(const char *source_url, const void *run_name, size_t run_name_size, const void *tag, size_t tag_size) {
+uint64_t name_id_series(const char *source_url, const void *run_name, size_t run_name_size,
+                        const void *tag, size_t tag_size) {
         XXH3_state_t state;
 
         begin(&state, source_url);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared memory between the daemon and its clients. docs/RING.md describes it; this header is its layout.
+ * Shared memory between the daemon and its clients. docs/RING.md describes it; this header is its
+ * layout.
  *
- *   data fd    super block, table of segment generations, padding to 2 MiB, segments      written by the daemon
- *   queue fd   tail, kick_at, status, and 1024 entries of 64 bytes                        written by the daemon
- *   ack fd     acked, want                                                                written by the client
+ *   data fd    super block, table of segment generations, padding, segments   written by the daemon
+ *   queue fd   tail, kick_at, status, and 1024 entries of 64 bytes            written by the daemon
+ *   ack fd     acked, want                                                    written by the client
  *
- * Positions (tail, acked, kick_at) count entries since the session began and only grow. Every word has one writer.
+ * Positions (tail, acked, kick_at) count entries since the session began and only grow. Every word
+ * has one writer.
  */
 #pragma once
 
@@ -15,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_MAGIC 0x31474e4952524821ull  /* "!HRRING1" */
+#define RING_MAGIC 0x31474e4952524821ull /* "!HRRING1" */
 #define RING_QUEUE_MAGIC 0x31455545555152ull
 #define RING_ABI_MAJOR 1
 #define RING_ABI_MINOR 0
@@ -72,11 +74,15 @@ struct ring_segment {
 };
 
 enum ring_entry_flag {
-        RING_ENTRY_REPLAY = 1,   /* the block had been published before this session came, or was fetched again */
-        RING_ENTRY_LATE = 2,     /* of a file that had been settled without these records */
-        RING_ENTRY_LOST = 4,     /* no extent: lost_count records of a standing version can no longer be read */
-        RING_ENTRY_REPLACED = 8, /* no extent: withdraw the file's points; generation is the new file version */
-        RING_ENTRY_GONE = 16,    /* no extent: the file left storage; withdraw its points; generation is its version */
+        /* the block had been published before this session came, or was fetched again */
+        RING_ENTRY_REPLAY = 1,
+        RING_ENTRY_LATE = 2, /* of a file that had been settled without these records */
+        /* no extent: lost_count records of a standing version can no longer be read */
+        RING_ENTRY_LOST = 4,
+        /* no extent: withdraw the file's points; generation is the new file version */
+        RING_ENTRY_REPLACED = 8,
+        /* no extent: the file left storage; withdraw its points; generation is its version */
+        RING_ENTRY_GONE = 16,
         RING_ENTRY_END = 32,     /* no extent: the stream is complete */
         RING_ENTRY_DAMAGED = 64, /* the extent's range holds damaged records */
 };

@@ -90,7 +90,8 @@ int settings_id_compute(char *const *environment, uint64_t *ret_id) {
         if (!settings)
                 return -ENOMEM;
         for (size_t i = 0; i < space; i++) {
-                if (is_storage_setting(environment[i]) && !stands_before(settings, count, environment[i]))
+                if (is_storage_setting(environment[i]) &&
+                    !stands_before(settings, count, environment[i]))
                         settings[count++] = environment[i];
         }
         qsort(settings, count, sizeof(*settings), compare_names);

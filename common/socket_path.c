@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory below TMPDIR has a name that anyone can take first: it is used only if it is a real directory, ours, and
- * closed to others. The daemon and a client check the same, so neither can be lured into another user's socket.
+ * A directory below TMPDIR has a name that anyone can take first: it is used only if it is a real
+ * directory, ours, and closed to others. The daemon and a client check the same, so neither can be
+ * lured into another user's socket.
  */
 #include "common/socket_path.h"
 
@@ -40,7 +41,8 @@ static int runtime_directory(char **ret_directory) {
 static int temporary_directory(char **ret_directory) {
         const char *temporary = environment("TMPDIR");
 
-        if (asprintf(ret_directory, "%s/headrace-%u", temporary ? temporary : "/tmp", (unsigned)geteuid()) < 0)
+        if (asprintf(ret_directory, "%s/headrace-%u", temporary ? temporary : "/tmp",
+                     (unsigned)geteuid()) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -57,7 +59,10 @@ static int make_directory(const char *directory, mode_t mode) {
         return mkdir(directory, mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* The directory to listen in, made and checked. *ret_directory is set as soon as it is known, for the message. */
+/*
+ * The directory to listen in, made and checked. *ret_directory is set as soon as it is known, for
+ * the message.
+ */
 static int listen_directory(char **ret_directory) {
         int r;
 
@@ -96,7 +101,8 @@ int socket_path_listen(const char *given, char **ret_path, char **ret_directory)
         return 0;
 }
 
-static int add_path(struct socket_path *paths, size_t *count, enum socket_place place, const char *path) {
+static int add_path(struct socket_path *paths, size_t *count, enum socket_place place,
+                    const char *path) {
         char *copy;
 
         for (size_t i = 0; i < *count; i++) {

@@ -117,7 +117,9 @@ static int file_url_normalize(const char *rest, char **ret_path) {
 }
 
 static size_t authority_size_without_port(const char *scheme, const char *authority, size_t size) {
-        static const struct { const char *scheme, *port; } defaults[] = { { "http", ":80" }, { "https", ":443" } };
+        static const struct {
+                const char *scheme, *port;
+        } defaults[] = { { "http", ":80" }, { "https", ":443" } };
 
         for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
                 size_t port_size = strlen(defaults[i].port);
@@ -166,7 +168,8 @@ int source_url_normalize(const char *url, char **ret_url) {
         path_size = strcspn(path, "?#");
         while (path_size > 0 && path[path_size - 1] == '/')
                 path_size--;
-        if (asprintf(&normal, "%s://%.*s%.*s", scheme, (int)authority_size, authority, (int)path_size, path) < 0)
+        if (asprintf(&normal, "%s://%.*s%.*s", scheme, (int)authority_size, authority,
+                     (int)path_size, path) < 0)
                 return -ENOMEM;
         lower(normal + size + 3, authority_size);
         *ret_url = normal;

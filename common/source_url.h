@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one spelling of a source's URL: daemon and clients compare and hash it, and people see it, so it holds no
- * user, password or query (which may be a token). Pure but for the working directory.
+ * The one spelling of a source's URL: daemon and clients compare and hash it, and people see it, so
+ * it holds no user, password or query (which may be a token). Pure but for the working directory.
  */
 #pragma once
 
@@ -11,13 +11,15 @@
 /*
  * Makes the normal form of a URL or a path; *ret_url is the caller's to free.
  *
- *   path, relative or not      absolute path without "." , ".." and doubled or trailing slashes; symbolic links stay
- *   file:///x, file:/x         the path; %XX decoded; a host other than localhost is -EINVAL
- *   SCHEME://...               scheme and host in lower case, default ports of http and https left out; user, password, query,
- *                              fragment and trailing slashes dropped; the path is otherwise kept as it is
+ *   path, relative or not  absolute path without ".", ".." and doubled or trailing slashes;
+ *                          symbolic links stay
+ *   file:///x, file:/x     the path; %XX decoded; a host other than localhost is -EINVAL
+ *   SCHEME://...           scheme and host in lower case, default ports of http and https left out;
+ *                          user, password, query, fragment and trailing slashes dropped; the path
+ *                          is otherwise kept as it is
  *
- * A ".." is resolved by the file system where the path exists (it may follow a symbolic link), by the text where
- * it does not. -EINVAL: empty, no host, a %00; -ENOMEM; what getcwd(3) says.
+ * A ".." is resolved by the file system where the path exists (it may follow a symbolic link), by
+ * the text where it does not. -EINVAL: empty, no host, a %00; -ENOMEM; what getcwd(3) says.
  */
 int source_url_normalize(const char *url, char **ret_url);
 
@@ -25,8 +27,8 @@ int source_url_normalize(const char *url, char **ret_url);
 bool source_url_has_scheme(const char *url);
 
 /*
- * Is url the source itself or below it? Both in normal form. *ret_prefix_size is then how many bytes of url the
- * source and the slash behind it take: url + *ret_prefix_size is the name below the source, "" for the source
- * itself.
+ * Is url the source itself or below it? Both in normal form. *ret_prefix_size is then how many
+ * bytes of url the source and the slash behind it take: url + *ret_prefix_size is the name below
+ * the source, "" for the source itself.
  */
 bool source_url_is_below(const char *source, const char *url, size_t *ret_prefix_size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader keeps one contiguous buffer: a frame is complete when its bytes lie in it. The buffer doubles only
- * when it is full of received bytes, so a peer that promises 16 MiB and sends nine bytes costs one page.
+ * The reader keeps one contiguous buffer: a frame is complete when its bytes lie in it. The buffer
+ * doubles only when it is full of received bytes, so a peer that promises 16 MiB and sends nine
+ * bytes costs one page.
  */
 #include "common/wire.h"
 
@@ -21,7 +22,8 @@ void wire_frame_close_fds(struct wire_frame *frame) {
         frame->fd_count = 0;
 }
 
-void wire_reader_init(struct wire_reader *reader, uint32_t body_max, bool accept_lines, bool receive_fds) {
+void wire_reader_init(struct wire_reader *reader, uint32_t body_max, bool accept_lines,
+                      bool receive_fds) {
         *reader = (struct wire_reader){
                 .body_max = body_max,
                 .accept_lines = accept_lines,
@@ -45,7 +47,9 @@ static size_t reader_space_max(const struct wire_reader *reader) {
         return sizeof(struct wire_header) + (size_t)reader->body_max;
 }
 
-/* Makes room behind end: moves the unread bytes to the front, then doubles up to one whole frame. */
+/*
+ * Makes room behind end: moves the unread bytes to the front, then doubles up to one whole frame.
+ */
 static int reader_make_room(struct wire_reader *reader) {
         size_t space = reader->space, unread = reader->end - reader->begin;
         uint8_t *buffer;
@@ -72,11 +76,16 @@ static int reader_make_room(struct wire_reader *reader) {
         return 0;
 }
 
-/* Takes the descriptors out of the control messages. All of them are ours to close, also where they are too many. */
+/*
+ * Takes the descriptors out of the control messages. All of them are ours to close, also where they
+ * are too many.
+ */
 static int reader_take_fds(struct wire_reader *reader, struct msghdr *message) {
-        int r = message->msg_flags & MSG_CTRUNC ? reader_fail(reader, "descriptors were cut off") : 0;
+        int r = message->msg_flags & MSG_CTRUNC ? reader_fail(reader, "descriptors were cut off")
+                                                : 0;
 
-        for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control; control = CMSG_NXTHDR(message, control)) {
+        for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control;
+             control = CMSG_NXTHDR(message, control)) {
                 size_t count;
 
                 if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
@@ -125,7 +134,8 @@ int wire_reader_receive(struct wire_reader *reader, int socket_fd) {
                 if (reader->receive_fds)
                         n = reader_recvmsg(reader, socket_fd, &r);
                 else
-                        n = recv(socket_fd, reader->buffer + reader->end, reader->space - reader->end, MSG_DONTWAIT);
+                        n = recv(socket_fd, reader->buffer + reader->end,
+                                 reader->space - reader->end, MSG_DONTWAIT);
         } while (n < 0 && errno == EINTR);
         if (n < 0)
                 return -errno;
@@ -165,7 +175,9 @@ static int reader_next_line(struct wire_reader *reader, struct wire_frame *ret_f
         }
         reader->scanned = 0;
         reader->begin += size + 1;
-        *ret_frame = (struct wire_frame){ .type = WIRE_JSON, .size_bytes = (uint32_t)size, .body = line };
+        *ret_frame = (struct wire_frame){ .type = WIRE_JSON,
+                                          .size_bytes = (uint32_t)size,
+                                          .body = line };
         return 0;
 }
 
@@ -181,7 +193,8 @@ static const char *header_problem(const struct wire_header *header, uint32_t bod
         return NULL;
 }
 
-static int reader_frame_take_fds(struct wire_reader *reader, unsigned count, struct wire_frame *frame) {
+static int reader_frame_take_fds(struct wire_reader *reader, unsigned count,
+                                 struct wire_frame *frame) {
         if (!reader->receive_fds || count == 0)
                 return 0;
         if (count > reader->fd_count)
@@ -228,7 +241,10 @@ int wire_reader_next(struct wire_reader *reader, struct wire_frame *ret_frame) {
         return 0;
 }
 
-/* Bytes that wait to be sent. Descriptors go with the first of them, as the kernel delivers them no later. */
+/*
+ * Bytes that wait to be sent. Descriptors go with the first of them, as the kernel delivers them no
+ * later.
+ */
 struct wire_chunk {
         struct wire_chunk *next;
         size_t size, sent;
@@ -287,9 +303,12 @@ static void writer_append(struct wire_writer *writer, struct wire_chunk *take_ch
         writer->queued_bytes += take_chunk->size - take_chunk->sent;
 }
 
-int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags, const struct iovec *parts, unsigned part_count,
-                    const int *fds, unsigned fd_count) {
-        struct wire_header header = { .type = (uint8_t)type, .fds = (uint8_t)fd_count, .flags = flags };
+int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t flags,
+                    const struct iovec *parts, unsigned part_count, const int *fds,
+                    unsigned fd_count) {
+        struct wire_header header = { .type = (uint8_t)type,
+                                      .fds = (uint8_t)fd_count,
+                                      .flags = flags };
         CLEANUP(chunk_freep) struct wire_chunk *chunk = NULL;
         size_t size = 0, at = sizeof(header);
 
@@ -319,7 +338,8 @@ int wire_writer_add(struct wire_writer *writer, enum wire_type type, uint16_t fl
         return 0;
 }
 
-int wire_writer_add_body(struct wire_writer *writer, enum wire_type type, const void *body, uint32_t size_bytes) {
+int wire_writer_add_body(struct wire_writer *writer, enum wire_type type, const void *body,
+                         uint32_t size_bytes) {
         struct iovec part = { (void *)(uintptr_t)body, size_bytes };
 
         return wire_writer_add(writer, type, 0, &part, 1, NULL, 0);
@@ -341,7 +361,8 @@ static ssize_t chunk_send(const struct wire_chunk *chunk, int socket_fd) {
                 struct cmsghdr header;
                 char bytes[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
         } control = { 0 };
-        struct iovec part = { (void *)(uintptr_t)(chunk->bytes + chunk->sent), chunk->size - chunk->sent };
+        struct iovec part = { (void *)(uintptr_t)(chunk->bytes + chunk->sent),
+                              chunk->size - chunk->sent };
         struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
         ssize_t n;
 
@@ -381,7 +402,8 @@ int wire_writer_wake(struct wire_writer *writer, int socket_fd) {
         int r;
 
         if (writer->first) {
-                if (!writer->last->wake && (r = wire_writer_add(writer, WIRE_WAKE, 0, NULL, 0, NULL, 0)) < 0)
+                if (!writer->last->wake &&
+                    (r = wire_writer_add(writer, WIRE_WAKE, 0, NULL, 0, NULL, 0)) < 0)
                         return r;
                 return wire_writer_flush(writer, socket_fd);
         }

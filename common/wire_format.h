@@ -36,8 +36,9 @@ enum wire_error {
         WIRE_E_PARAMS = -32602,
         WIRE_E_INTERNAL = -32603,
         WIRE_E_NOT_ALLOWED = -32001,
-        WIRE_E_SOURCE = -32002,      /* the source cannot be listed */
-        WIRE_E_LIMIT = -32003,       /* a limit of the daemon refuses it; the message names it and the way out */
+        WIRE_E_SOURCE = -32002, /* the source cannot be listed */
+        /* a limit of the daemon refuses it; the message names it and the way out */
+        WIRE_E_LIMIT = -32003,
         WIRE_E_VERSION_GONE = -32010, /* payload: that file version is gone */
-        WIRE_E_UNREADABLE = -32011,  /* payload: it cannot be read; data has the code */
+        WIRE_E_UNREADABLE = -32011,   /* payload: it cannot be read; data has the code */
 };

@@ -33,9 +33,11 @@ static void on_file_gone(void *userdata, struct catalog_file *file) {
 
 static void check_report(struct check *check, const struct catalog_source *source) {
         if (source->state == CATALOG_SOURCE_OK) {
-                printf("%s: reachable, %zu runs, %zu files\n", source->name, source->run_count, source->file_count);
+                printf("%s: reachable, %zu runs, %zu files\n", source->name, source->run_count,
+                       source->file_count);
                 for (size_t i = 0; i < source->unreadable_count; i++)
-                        printf("%s: cannot read %s: %s\n", source->name, source->unreadable[i].directory.bytes,
+                        printf("%s: cannot read %s: %s\n", source->name,
+                               source->unreadable[i].directory.bytes,
                                source->unreadable[i].failure.message);
                 return;
         }
@@ -56,7 +58,8 @@ static void on_listed(void *userdata, struct catalog_source *source, bool comple
 
 static const struct watch_events watch_events = { on_file_changed, on_file_gone, on_listed };
 
-static int check_source(struct check *check, uv_loop_t *loop, const struct config_source *configured) {
+static int check_source(struct check *check, uv_loop_t *loop,
+                        const struct config_source *configured) {
         struct catalog_source *source = NULL;
         const char *message = NULL;
         struct store *store = NULL;
@@ -65,7 +68,10 @@ static int check_source(struct check *check, uv_loop_t *loop, const struct confi
         if (r == 0)
                 r = catalog_add_source(&check->catalog, configured->name, store, &source);
         if (r < 0) {
-                printf("%s: %s\n", configured->url, r == -EEXIST ? "it is there twice" : message ? message : strerror(-r));
+                printf("%s: %s\n", configured->url,
+                       r == -EEXIST ? "it is there twice"
+                       : message    ? message
+                                    : strerror(-r));
                 check->failed = true;
                 return r == -ENOMEM ? r : 0;
         }
@@ -95,10 +101,13 @@ static int check_machine(const struct config *config) {
         ring_status(ring, &status);
         sysinfo(&machine);
         getrlimit(RLIMIT_NOFILE, &files);
-        printf("memory: ring %llu MiB and at most %llu MiB in flight, of %llu MiB; pages: %s%s%s%s\n",
-               (unsigned long long)(status.size_bytes >> 20), (unsigned long long)(config->fetch_inflight_bytes >> 20),
-               (unsigned long long)((uint64_t)machine.totalram * machine.mem_unit >> 20), status.tier == RING_TIER_4K ? "4k" : "memfd-huge",
-               status.tier_reason[0] ? " (" : "", status.tier_reason, status.tier_reason[0] ? ")" : "");
+        printf("memory: ring %llu MiB and at most %llu MiB in flight, of %llu MiB; pages: "
+               "%s%s%s%s\n",
+               (unsigned long long)(status.size_bytes >> 20),
+               (unsigned long long)(config->fetch_inflight_bytes >> 20),
+               (unsigned long long)((uint64_t)machine.totalram * machine.mem_unit >> 20),
+               status.tier == RING_TIER_4K ? "4k" : "memfd-huge", status.tier_reason[0] ? " (" : "",
+               status.tier_reason, status.tier_reason[0] ? ")" : "");
         printf("open files: %llu\n", (unsigned long long)files.rlim_max);
         ring_free(ring);
         return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Start and end. The socket is there before anything remote is looked at, so that a client never waits for storage to connect.
- * The end goes the other way round: the server first (its readers hold pins), then the pipeline; a loop that cannot be closed has a
- * leaked handle.
+ * Start and end. The socket is there before anything remote is looked at, so that a client never
+ * waits for storage to connect. The end goes the other way round: the server first (its readers
+ * hold pins), then the pipeline; a loop that cannot be closed has a leaked handle.
  */
 #include "daemon/daemon.h"
 
@@ -87,7 +87,8 @@ static int start_pipeline(struct daemon *daemon) {
                 .part_bytes = config->fetch_part_bytes,
                 .whole_max_bytes = config->fetch_whole_max_bytes,
                 .record_max_bytes = config->record_max_bytes,
-                .payload_inline_max_bytes = (uint32_t)min_u64(config->payload_inline_max_bytes, UINT32_MAX),
+                .payload_inline_max_bytes = (uint32_t)min_u64(config->payload_inline_max_bytes,
+                                                              UINT32_MAX),
                 .readers_max = config->sessions_max,
                 .poll_ns = config->poll_ns,
         };
@@ -114,7 +115,8 @@ static int start_server(struct daemon *daemon) {
         if (!daemon->options->is_private) {
                 r = socket_path_listen(config->socket, &path, &directory);
                 if (r < 0) {
-                        log_error("cannot use the socket's directory", "directory=%s reason=%s; name a socket with --socket",
+                        log_error("cannot use the socket's directory",
+                                  "directory=%s reason=%s; name a socket with --socket",
                                   directory ? directory : "?", strerror(-r));
                         return r;
                 }
@@ -130,7 +132,10 @@ static int start_server(struct daemon *daemon) {
         return 0;
 }
 
-/* A source that cannot be opened (its URL is wrong) ends the start: what is only unreachable now does not. */
+/*
+ * A source that cannot be opened (its URL is wrong) ends the start: what is only unreachable now
+ * does not.
+ */
 static int add_sources(struct daemon *daemon) {
         const struct config *config = &daemon->options->config;
 
@@ -141,20 +146,25 @@ static int add_sources(struct daemon *daemon) {
 
                 if (r < 0) {
                         log_error("cannot use source", "url=%s reason=%s", source->url,
-                                  r == -EEXIST ? "it is there twice" : message ? message : strerror(-r));
+                                  r == -EEXIST ? "it is there twice"
+                                  : message    ? message
+                                               : strerror(-r));
                         return r;
                 }
         }
         if (config->source_count == 0)
-                log_warning("no sources: nothing will be loaded", "way_out=\"headraced URL... or `sources` in the configuration\"");
+                log_warning("no sources: nothing will be loaded",
+                            "way_out=\"headraced URL... or `sources` in the configuration\"");
         return 0;
 }
 
 /* Tells the private client, in a frame of its protocol, why nothing can be served. */
 static void tell_private_client(const struct daemon *daemon, const char *message) {
-        json_t *error = json_pack("{s:s, s:n, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", "error", "code", WIRE_E_SOURCE, "message", message);
+        json_t *error = json_pack("{s:s, s:n, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", "error",
+                                  "code", WIRE_E_SOURCE, "message", message);
         CLEANUP(freep) char *body = error ? json_dumps(error, JSON_COMPACT) : NULL;
-        struct wire_header header = { .type = WIRE_JSON, .size_bytes = body ? (uint32_t)strlen(body) : 0 };
+        struct wire_header header = { .type = WIRE_JSON,
+                                      .size_bytes = body ? (uint32_t)strlen(body) : 0 };
         struct iovec pieces[] = { { &header, sizeof(header) }, { body, header.size_bytes } };
         struct msghdr frame = { .msg_iov = pieces, .msg_iovlen = ARRAY_SIZE(pieces) };
 
@@ -170,7 +180,8 @@ static int check_private_source(struct daemon *daemon) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < config->source_count; i++)
-                r = pipeline_add_source(daemon->pipeline, config->sources[i].url, config->sources[i].name, &message);
+                r = pipeline_add_source(daemon->pipeline, config->sources[i].url,
+                                        config->sources[i].name, &message);
         if (r == 0)
                 return 0;
         tell_private_client(daemon, message ? message : strerror(-r));

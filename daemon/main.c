@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of headraced. What it says is put into the configuration; nothing else is decided here. */
+/*
+ * The command line of headraced. What it says is put into the configuration; nothing else is
+ * decided here.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +33,14 @@ static const struct argp_option options[] = {
         { "socket", 's', "PATH", 0, "Listen on PATH", 0 },
         { "ring", 'm', "SIZE", 0, "Size of the ring (256M)", 0 },
         { "huge", OPTION_HUGE, "off|try|on", 0, "Huge pages for the ring", 0 },
-        { "config", OPTION_CONFIG, "FILE", 0, "Read FILE instead of the usual configuration files", 0 },
+        { "config", OPTION_CONFIG, "FILE", 0, "Read FILE instead of the usual configuration files",
+          0 },
         { "set", OPTION_SET, "KEY=VALUE", 0, "Set a configuration key; see --keys", 0 },
         { "keys", OPTION_KEYS, NULL, 0, "List the configuration keys and end", 0 },
         { "check", OPTION_CHECK, NULL, 0, "Say whether it would work as configured, and end", 0 },
         { "verbose", 'v', NULL, 0, "Log more; twice: all", 0 },
-        { "private", OPTION_PRIVATE, NULL, 0, "Serve one client, on --socket-fd, and end with it", 1 },
+        { "private", OPTION_PRIVATE, NULL, 0, "Serve one client, on --socket-fd, and end with it",
+          1 },
         { "socket-fd", OPTION_SOCKET_FD, "N", 0, "The connected socket of that client", 1 },
         { 0 },
 };
@@ -55,8 +60,11 @@ struct arguments {
         int socket_fd;
 };
 
-static void add_setting(struct arguments *arguments, const char *where, const char *key, const char *value) {
-        arguments->settings[arguments->setting_count++] = (struct setting){ .where = where, .key = key, .value = value };
+static void add_setting(struct arguments *arguments, const char *where, const char *key,
+                        const char *value) {
+        arguments->settings[arguments->setting_count++] = (struct setting){ .where = where,
+                                                                            .key = key,
+                                                                            .value = value };
 }
 
 static error_t parse_fd(struct arguments *arguments, const char *text, struct argp_state *state) {
@@ -118,9 +126,11 @@ static const struct argp argp = {
         .options = options,
         .parser = parse_option,
         .args_doc = "[URL...]",
-        .doc = "Watches directories of TensorBoard event files, on a local disk or a web server, and serves their records to local "
+        .doc = "Watches directories of TensorBoard event files, on a local disk or a web server, "
+               "and serves their records to local "
                "clients from shared memory."
-               "\vURLs are paths, file://, http:// and https://; they are added to `sources` of the configuration.",
+               "\vURLs are paths, file://, http:// and https://; they are added to `sources` of "
+               "the configuration.",
 };
 
 /* Adds the sources of the command line to those of files and environment. */
@@ -132,7 +142,9 @@ static int add_urls(struct config *config, const struct arguments *arguments) {
                 if (!sources)
                         return -ENOMEM;
                 config->sources = sources;
-                sources[config->source_count] = (struct config_source){ .url = strdup(arguments->urls[i]) };
+                sources[config->source_count] = (struct config_source){
+                        .url = strdup(arguments->urls[i])
+                };
                 if (!sources[config->source_count].url)
                         return -ENOMEM;
                 config->source_count++;
@@ -141,18 +153,22 @@ static int add_urls(struct config *config, const struct arguments *arguments) {
 }
 
 static int load_config(struct config *config, const struct arguments *arguments, char **ret_error) {
-        int r = arguments->config_file ? config_load_file(config, arguments->config_file, ret_error) : config_load_files(config, ret_error);
+        int r = arguments->config_file ? config_load_file(config, arguments->config_file, ret_error)
+                                       : config_load_files(config, ret_error);
 
         if (r == 0)
                 r = config_load_environment(config, ret_error);
         for (size_t i = 0; r == 0 && i < arguments->setting_count; i++) {
                 const struct setting *setting = &arguments->settings[i];
 
-                r = setting->key ? config_set(config, setting->where, setting->key, setting->value, ret_error)
-                                 : config_set_assignment(config, setting->where, setting->value, ret_error);
+                r = setting->key ? config_set(config, setting->where, setting->key, setting->value,
+                                              ret_error)
+                                 : config_set_assignment(config, setting->where, setting->value,
+                                                         ret_error);
         }
         if (r == 0 && arguments->is_private)
-                r = config_set(config, "--private", "sources", "[]", ret_error); /* its client names what it wants */
+                /* its client names what it wants */
+                r = config_set(config, "--private", "sources", "[]", ret_error);
         if (r == 0)
                 r = add_urls(config, arguments);
         if (arguments->verbose > 0)
@@ -194,6 +210,7 @@ int main(int argc, char **argv) {
         if (arguments.is_private && getenv(PRIVATE_SOURCE_VARIABLE))
                 urls[arguments.url_count++] = getenv(PRIVATE_SOURCE_VARIABLE);
         if (arguments.keys)
-                return config_key_write_all(stdout, CONFIG_FORMAT_HELP) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+                return config_key_write_all(stdout, CONFIG_FORMAT_HELP) < 0 ? EXIT_FAILURE
+                                                                            : EXIT_SUCCESS;
         return run(&arguments);
 }

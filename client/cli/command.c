@@ -14,7 +14,8 @@
 enum { OPTION_SOCKET = 0x100, OPTION_PRIVATE };
 
 static const struct argp_option common_options[] = {
-        { "socket", OPTION_SOCKET, "PATH", 0, "Use the daemon that listens there, and no other", 10 },
+        { "socket", OPTION_SOCKET, "PATH", 0, "Use the daemon that listens there, and no other",
+          10 },
         { "private", OPTION_PRIVATE, NULL, 0, "Start a daemon of its own, whatever runs", 10 },
         { "verbose", 'v', NULL, 0, "Say which daemon is used", 10 },
         { 0 },
@@ -46,7 +47,8 @@ void complain(const char *thing, const char *reason, const char *way_out) {
         bool has_colours = progress_has_colours();
 
         progress_clear();
-        fprintf(stderr, "%sheadrace:%s %s: %s\n", has_colours ? "\033[1;31m" : "", has_colours ? "\033[0m" : "", thing, reason);
+        fprintf(stderr, "%sheadrace:%s %s: %s\n", has_colours ? "\033[1;31m" : "",
+                has_colours ? "\033[0m" : "", thing, reason);
         if (way_out)
                 fprintf(stderr, "  %s\n", way_out);
 }
@@ -67,7 +69,8 @@ char *command_shown(const char *url) {
         return normal;
 }
 
-int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection) {
+int command_open(const struct common *common, const char *url,
+                 struct hr_connection **ret_connection) {
         CLEANUP(freep) char *shown = url ? command_shown(url) : NULL;
         CLEANUP(freep) char *error = NULL;
         struct hr_options options = HR_OPTIONS;
@@ -83,7 +86,8 @@ int command_open(const struct common *common, const char *url, struct hr_connect
         r = hr_open(url, &options, ret_connection, &error);
         if (r == 0) {
                 if (common->verbose)
-                        fprintf(stderr, "headrace: using the %s\n", hr_daemon_name(*ret_connection));
+                        fprintf(stderr, "headrace: using the %s\n",
+                                hr_daemon_name(*ret_connection));
                 return EXIT_GOOD;
         }
         if (r == -ENOENT && !common->socket)
@@ -99,8 +103,10 @@ static const char *way_out_of(const char *reason) {
         static const struct {
                 const char *word, *way_out;
         } ways[] = {
-                { "ENOENT", "is the name right? a relative path is taken from the current directory" },
-                { "404", "is the address right? the listing of a directory must be JSON (nginx: autoindex_format json)" },
+                { "ENOENT",
+                  "is the name right? a relative path is taken from the current directory" },
+                { "404", "is the address right? the listing of a directory must be JSON (nginx: "
+                         "autoindex_format json)" },
                 { "EACCES", "reading it needs the right to list the directory (r and x)" },
                 { "401", "the server wants a login: put it into the URL or ~/.netrc" },
                 { "403", "the server does not let this identity list it" },
@@ -121,13 +127,16 @@ int command_failed(const struct hr_connection *connection, const char *thing, in
         if (strncmp(reason, thing, size) == 0 && strncmp(reason + size, ": ", 2) == 0)
                 reason += size + 2;
         complain(thing, reason, r == HR_E_SOURCE ? way_out_of(reason) : NULL);
-        return r == HR_E_SOURCE ? EXIT_SOURCE : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
+        return r == HR_E_SOURCE                    ? EXIT_SOURCE
+               : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE
+                                                   : EXIT_SOURCE;
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-int command_pages(struct hr_connection *connection, const char *method, const char *list, json_t *take_params,
-                  void (*on_row)(void *userdata, const json_t *row), void *userdata) {
+int command_pages(struct hr_connection *connection, const char *method, const char *list,
+                  json_t *take_params, void (*on_row)(void *userdata, const json_t *row),
+                  void *userdata) {
         bool has_more = true;
         int r = 0;
 
@@ -173,7 +182,9 @@ json_t *command_source_params(const struct hr_connection *connection) {
         json_t *params = json_pack("{s:s}", "source", hr_source(connection));
 
         if (prefix[0])
-                json_object_set_new(params, "run", json_pack("[o, o]", glob_of(prefix, ""), glob_of(prefix, "/*")));
+                json_object_set_new(
+                        params, "run",
+                        json_pack("[o, o]", glob_of(prefix, ""), glob_of(prefix, "/*")));
         return params;
 }
 
@@ -183,7 +194,8 @@ bool command_is_source(const struct hr_connection *connection, const json_t *row
         return hr_daemon_is_private(connection) || (url && strcmp(url, hr_source(connection)) == 0);
 }
 
-const char *command_below_prefix(const struct hr_connection *connection, const char *name, bool is_run) {
+const char *command_below_prefix(const struct hr_connection *connection, const char *name,
+                                 bool is_run) {
         size_t size = strlen(hr_prefix(connection));
 
         if (size == 0 || strncmp(name, hr_prefix(connection), size) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the subcommands share: exit codes, the options that all of them have, messages on standard error, and getting a
- * connection.
+ * What the subcommands share: exit codes, the options that all of them have, messages on standard
+ * error, and getting a connection.
  */
 #pragma once
 
@@ -18,7 +18,10 @@ enum exit_code {
         EXIT_SOURCE = 3, /* the source cannot be listed */
 };
 
-/* Options that every command has; they are children of its own parser, whose input is struct common. */
+/*
+ * Options that every command has; they are children of its own parser, whose input is struct
+ * common.
+ */
 struct common {
         const char *socket;
         bool is_private, verbose;
@@ -36,24 +39,32 @@ int command_ls(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_status(int argc, char **argv);
 
-/* "headrace: THING: REASON" and, indented below it, a way out (NULL: none). Clears the progress bar. */
+/*
+ * "headrace: THING: REASON" and, indented below it, a way out (NULL: none). Clears the progress
+ * bar.
+ */
 void complain(const char *thing, const char *reason, const char *way_out);
 
-/* The URL as it may be shown: without user, password and query; a path as it was typed. NULL: no memory. The caller frees. */
+/*
+ * The URL as it may be shown: without user, password and query; a path as it was typed. NULL: no
+ * memory. The caller frees.
+ */
 char *command_shown(const char *url);
 
 /* Opens the URL. EXIT_GOOD or, after a complaint, another code. */
-int command_open(const struct common *common, const char *url, struct hr_connection **ret_connection);
+int command_open(const struct common *common, const char *url,
+                 struct hr_connection **ret_connection);
 
 /* Complains about a call that did not work, and says with which code to end. */
 int command_failed(const struct hr_connection *connection, const char *thing, int r);
 
 /*
- * Calls a method whose answer has a list under that name, page by page; on_row is called for each element. params
- * is taken. 0, or what hr_call() says.
+ * Calls a method whose answer has a list under that name, page by page; on_row is called for each
+ * element. params is taken. 0, or what hr_call() says.
  */
-int command_pages(struct hr_connection *connection, const char *method, const char *list, json_t *take_params,
-                  void (*on_row)(void *userdata, const json_t *row), void *userdata);
+int command_pages(struct hr_connection *connection, const char *method, const char *list,
+                  json_t *take_params, void (*on_row)(void *userdata, const json_t *row),
+                  void *userdata);
 
 /* Parameters that name the connection's source and the runs below its prefix. */
 json_t *command_source_params(const struct hr_connection *connection);
@@ -62,13 +73,15 @@ json_t *command_source_params(const struct hr_connection *connection);
 bool command_is_source(const struct hr_connection *connection, const json_t *row);
 
 /* The name of a run or path of the source, relative to what was opened. Borrowed. */
-const char *command_below_prefix(const struct hr_connection *connection, const char *name, bool is_run);
+const char *command_below_prefix(const struct hr_connection *connection, const char *name,
+                                 bool is_run);
 
 /* Prints a name of storage on standard error in a complaint: "headrace: PATH: text". */
 void complain_file(const char *path, const char *text);
 
 /*
- * Names on standard error what is damaged or cannot be read of what was opened. Returns EXIT_GOOD or EXIT_DAMAGE,
- * or after a complaint another code. runs are globs relative to what was opened, NULL: all.
+ * Names on standard error what is damaged or cannot be read of what was opened. Returns EXIT_GOOD
+ * or EXIT_DAMAGE, or after a complaint another code. runs are globs relative to what was opened,
+ * NULL: all.
  */
 int command_name_damage(struct hr_connection *connection, const char *url, const char *const *runs);

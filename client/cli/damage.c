@@ -31,7 +31,8 @@ static void name_places(const char *path, const json_t *row, json_int_t damaged)
         json_array_foreach(places, index, place) {
                 const char *reason = json_string_value(json_object_get(place, "reason"));
 
-                snprintf(text, sizeof(text), "%s at offset %lld, %lld bytes skipped", reason ? reason : "damaged",
+                snprintf(text, sizeof(text), "%s at offset %lld, %lld bytes skipped",
+                         reason ? reason : "damaged",
                          (long long)json_integer_value(json_object_get(place, "offset")),
                          (long long)json_integer_value(json_object_get(place, "bytes")));
                 complain_file(path, text);
@@ -50,13 +51,17 @@ static void name_error(const char *path, const json_t *error, const char *fallba
         if (code && message && strncmp(message, code, strlen(code)) != 0)
                 snprintf(text, sizeof(text), "cannot be read: %s %s", code, message);
         else
-                snprintf(text, sizeof(text), "cannot be read: %s", message ? message : code ? code : fallback);
+                snprintf(text, sizeof(text), "cannot be read: %s",
+                         message ? message
+                         : code  ? code
+                                 : fallback);
         complain_file(path, text);
 }
 
 static void on_file(void *userdata, const json_t *row) {
         struct damage_list *list = userdata;
-        const char *path = json_string_value(json_object_get(row, "path")), *run = json_string_value(json_object_get(row, "run"));
+        const char *path = json_string_value(json_object_get(row, "path")),
+                   *run = json_string_value(json_object_get(row, "run"));
         const char *state = json_string_value(json_object_get(row, "state"));
         json_int_t damaged = json_integer_value(json_object_get(row, "damaged"));
         bool is_unreadable = state && strncmp(state, "unreadable", 10) == 0;
@@ -87,12 +92,15 @@ static void on_source(void *userdata, const json_t *row) {
         }
 }
 
-int command_name_damage(struct hr_connection *connection, const char *url, const char *const *runs) {
+int command_name_damage(struct hr_connection *connection, const char *url,
+                        const char *const *runs) {
         struct damage_list list = { .connection = connection, .runs = runs };
-        int r = command_pages(connection, "files", "files", command_source_params(connection), on_file, &list);
+        int r = command_pages(connection, "files", "files", command_source_params(connection),
+                              on_file, &list);
 
         if (r == 0)
-                r = command_pages(connection, "sources", "sources", json_object(), on_source, &list);
+                r = command_pages(connection, "sources", "sources", json_object(), on_source,
+                                  &list);
         if (r)
                 return command_failed(connection, url, r);
         return list.found ? EXIT_DAMAGE : EXIT_GOOD;

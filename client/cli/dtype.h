@@ -21,7 +21,7 @@ uint32_t dtype_bytes(uint8_t dtype); /* of one element; 0: strings and unknown t
 bool dtype_is_real(uint8_t dtype);   /* its elements are one number each */
 
 /*
- * Writes one element as JSON; complex ones are [re,im]. At most 2 * JSON_LINE_NUMBER_MOST + 3 bytes. Returns the
- * end.
+ * Writes one element as JSON; complex ones are [re,im]. At most 2 * JSON_LINE_NUMBER_MOST + 3
+ * bytes. Returns the end.
  */
 char *dtype_put(char *out, uint8_t dtype, const void *element);

@@ -11,7 +11,14 @@
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-enum { OPTION_RUN = 0x200, OPTION_TAG, OPTION_PLUGIN, OPTION_FORMAT, OPTION_PAYLOAD, OPTION_TRANSPORT };
+enum {
+        OPTION_RUN = 0x200,
+        OPTION_TAG,
+        OPTION_PLUGIN,
+        OPTION_FORMAT,
+        OPTION_PAYLOAD,
+        OPTION_TRANSPORT
+};
 
 /* A word that an option takes, and what it means. */
 struct word {
@@ -20,10 +27,13 @@ struct word {
 };
 
 static const struct word formats[] = { { "jsonl", 0 }, { "json", 0 }, { "csv", 1 }, { NULL, 0 } };
-static const struct word payloads[] = {
-        { "sha256", PAYLOAD_SHA256 }, { "full", PAYLOAD_FULL }, { "none", PAYLOAD_NONE }, { NULL, 0 }
-};
-static const struct word transports[] = { { "map", HR_TRANSPORT_MAP }, { "inline", HR_TRANSPORT_INLINE }, { NULL, 0 } };
+static const struct word payloads[] = { { "sha256", PAYLOAD_SHA256 },
+                                        { "full", PAYLOAD_FULL },
+                                        { "none", PAYLOAD_NONE },
+                                        { NULL, 0 } };
+static const struct word transports[] = { { "map", HR_TRANSPORT_MAP },
+                                          { "inline", HR_TRANSPORT_INLINE },
+                                          { NULL, 0 } };
 
 /* Globs of one option, NULL at the end. */
 struct list {
@@ -43,9 +53,12 @@ static const struct argp_option options[] = {
         { "run", OPTION_RUN, "GLOB", 0, "Only these runs; may be given more than once", 1 },
         { "tag", OPTION_TAG, "GLOB", 0, "Only these tags", 1 },
         { "plugin", OPTION_PLUGIN, "GLOB", 0, "Only series of these plugins", 1 },
-        { "format", OPTION_FORMAT, "FORMAT", 0, "jsonl (default), or csv with the scalars only", 2 },
-        { "payload", OPTION_PAYLOAD, "HOW", 0, "Tensors and blobs: sha256 (default), full or none", 2 },
-        { "transport", OPTION_TRANSPORT, "HOW", 0, "map (default): shared memory; inline: through the socket", 3 },
+        { "format", OPTION_FORMAT, "FORMAT", 0, "jsonl (default), or csv with the scalars only",
+          2 },
+        { "payload", OPTION_PAYLOAD, "HOW", 0, "Tensors and blobs: sha256 (default), full or none",
+          2 },
+        { "transport", OPTION_TRANSPORT, "HOW", 0,
+          "map (default): shared memory; inline: through the socket", 3 },
         { 0 },
 };
 
@@ -61,7 +74,8 @@ static void list_add(struct list *list, const char *item, struct argp_state *sta
         list->items = items;
 }
 
-static int word_value(const struct word *words, const char *argument, const char *option, struct argp_state *state) {
+static int word_value(const struct word *words, const char *argument, const char *option,
+                      struct argp_state *state) {
         const struct word *word = words;
 
         while (word->text && strcmp(word->text, argument) != 0)
@@ -115,8 +129,10 @@ static const struct argp argp = {
         options,
         parse,
         "URL",
-        "Writes every record below a URL or directory, sorted by run, file and offset: the same to the byte each time."
-        "\vGlobs are those of the shell, where * matches / too. Exit codes: 0 all good, 1 some records are damaged or "
+        "Writes every record below a URL or directory, sorted by run, file and offset: the same to "
+        "the byte each time."
+        "\vGlobs are those of the shell, where * matches / too. Exit codes: 0 all good, 1 some "
+        "records are damaged or "
         "files unreadable (named on standard error), 2 usage, 3 the source cannot be listed.",
         children,
         NULL,
@@ -135,7 +151,8 @@ static void report_lost(struct dump *dump, const struct hr_batch *batch) {
         char text[96];
 
         dump->code = EXIT_DAMAGE;
-        snprintf(text, sizeof(text), "%llu records can no longer be read", (unsigned long long)batch->lost_count);
+        snprintf(text, sizeof(text), "%llu records can no longer be read",
+                 (unsigned long long)batch->lost_count);
         complain_file(batch->file ? batch->file->path.bytes : "a file", text);
 }
 
@@ -145,25 +162,28 @@ static void report_news(struct dump *dump, const struct hr_batch *batch) {
                 report_lost(dump, batch);
         } else if (batch->file) {
                 dump->code = EXIT_DAMAGE;
-                complain_file(batch->file->path.bytes, batch->event == HR_GONE
-                                                               ? "left storage while it was read"
-                                                               : "was replaced while it was read: its lines start anew");
+                complain_file(batch->file->path.bytes,
+                              batch->event == HR_GONE
+                                      ? "left storage while it was read"
+                                      : "was replaced while it was read: its lines start anew");
         }
 }
 
-static void report_payload(struct dump *dump, const struct hr_batch *batch, const struct hr_record *record) {
+static void report_payload(struct dump *dump, const struct hr_batch *batch,
+                           const struct hr_record *record) {
         char text[320];
 
         dump->code = EXIT_DAMAGE;
-        snprintf(text, sizeof(text), "the value at offset %llu cannot be read: %s", (unsigned long long)record->source_offset,
-                 hr_error(dump->writer.connection));
+        snprintf(text, sizeof(text), "the value at offset %llu cannot be read: %s",
+                 (unsigned long long)record->source_offset, hr_error(dump->writer.connection));
         complain_file(batch->file->path.bytes, text);
 }
 
 /* 0; -errno where it cannot go on. */
 static int write_batch(struct dump *dump, struct hr_batch *batch) {
         int (*write_record)(struct record_writer *, struct hr_batch *,
-                            const struct hr_record *) = dump->arguments->is_csv ? record_text_csv : record_text_json;
+                            const struct hr_record *) = dump->arguments->is_csv ? record_text_csv
+                                                                                : record_text_json;
         const struct hr_record *record;
         int r;
 
@@ -224,10 +244,13 @@ static int finish(struct dump *dump, int r) {
         return code ? code : dump->code;
 }
 
-static int dump_connection(const struct arguments *arguments, struct hr_connection *connection, struct sink *sink) {
+static int dump_connection(const struct arguments *arguments, struct hr_connection *connection,
+                           struct sink *sink) {
         struct dump dump = {
                 .arguments = arguments,
-                .writer = { .connection = connection, .sink = sink, .mode = (enum payload_mode)arguments->payload },
+                .writer = { .connection = connection,
+                            .sink = sink,
+                            .mode = (enum payload_mode)arguments->payload },
         };
         struct hr_subscription subscription = HR_SUBSCRIPTION;
         int r;

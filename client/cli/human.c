@@ -18,14 +18,16 @@ const char *human_bytes(char text[HUMAN_SIZE], uint64_t bytes) {
                 value /= 1000;
                 unit++;
         }
-        snprintf(text, HUMAN_SIZE, unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+        snprintf(text, HUMAN_SIZE, unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s", value,
+                 units[unit]);
         return text;
 }
 
 const char *human_count(char text[HUMAN_SIZE], int64_t count) {
         char digits[24];
         size_t size = (size_t)snprintf(digits, sizeof(digits), "%llu",
-                                       count < 0 ? -(unsigned long long)count : (unsigned long long)count);
+                                       count < 0 ? -(unsigned long long)count
+                                                 : (unsigned long long)count);
         char *out = text;
 
         if (count < 0)
@@ -43,13 +45,17 @@ const char *human_age(char text[HUMAN_SIZE], double seconds) {
         static const struct {
                 double until, unit;
                 const char *name;
-        } steps[] = { { 120, 1, "s" }, { 7200, 60, "min" }, { 172800, 3600, "h" }, { INFINITY, 86400, "d" } };
+        } steps[] = { { 120, 1, "s" },
+                      { 7200, 60, "min" },
+                      { 172800, 3600, "h" },
+                      { INFINITY, 86400, "d" } };
 
         if (!(seconds >= 0))
                 seconds = 0;
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 if (seconds < steps[i].until) {
-                        snprintf(text, HUMAN_SIZE, "%.0f %s", floor(seconds / steps[i].unit), steps[i].name);
+                        snprintf(text, HUMAN_SIZE, "%.0f %s", floor(seconds / steps[i].unit),
+                                 steps[i].name);
                         break;
                 }
         }
@@ -57,10 +63,12 @@ const char *human_age(char text[HUMAN_SIZE], double seconds) {
 }
 
 const char *human_clock(char text[HUMAN_SIZE], double seconds) {
-        unsigned long total = seconds >= 0 && seconds < 3.6e6 ? (unsigned long)ceil(seconds) : 3599999;
+        unsigned long total = seconds >= 0 && seconds < 3.6e6 ? (unsigned long)ceil(seconds)
+                                                              : 3599999;
 
         if (total >= 3600)
-                snprintf(text, HUMAN_SIZE, "%lu:%02lu:%02lu", total / 3600, total / 60 % 60, total % 60);
+                snprintf(text, HUMAN_SIZE, "%lu:%02lu:%02lu", total / 3600, total / 60 % 60,
+                         total % 60);
         else
                 snprintf(text, HUMAN_SIZE, "%lu:%02lu", total / 60, total % 60);
         return text;
@@ -76,7 +84,8 @@ char *human_name(const char *bytes, size_t size) {
                 uint8_t c = (uint8_t)bytes[i];
 
                 /* C1 controls are two bytes in UTF-8, the first of them 0xc2. */
-                if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_text) || (c == 0xc2 && (uint8_t)bytes[i + 1] < 0xa0))
+                if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_text) ||
+                    (c == 0xc2 && (uint8_t)bytes[i + 1] < 0xa0))
                         name[i] = '?';
                 else if (i > 0 && (uint8_t)bytes[i - 1] == 0xc2 && c < 0xa0 && c >= 0x80)
                         name[i] = '?';

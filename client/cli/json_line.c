@@ -27,7 +27,9 @@ bool json_line_is_utf8(const void *bytes, size_t size) {
 
 static char *put_control(char *out, uint8_t c) {
         static const char hex[] = "0123456789abcdef";
-        static const char shorts[32] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
+        static const char shorts[32] = {
+                ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+        };
 
         *out++ = '\\';
         if (shorts[c]) {
@@ -61,7 +63,8 @@ char *json_line_string(char *out, const void *bytes, size_t size) {
                         continue;
                 }
                 part = utf8_part(at, (size_t)(end - at), &want);
-                memcpy(out, part == want ? (const char *)at : "\xef\xbf\xbd", part == want ? part : 3);
+                memcpy(out, part == want ? (const char *)at : "\xef\xbf\xbd",
+                       part == want ? part : 3);
                 out += part == want ? part : 3;
                 at += part;
         }
@@ -149,14 +152,15 @@ static const uint64_t power_of_ten[] = {
 };
 
 static unsigned __int128 wide_power_of_ten(int exponent) {
-        return exponent < 20 ? power_of_ten[exponent] : (unsigned __int128)power_of_ten[19] * power_of_ten[exponent - 19];
+        return exponent < 20 ? power_of_ten[exponent]
+                             : (unsigned __int128)power_of_ten[19] * power_of_ten[exponent - 19];
 }
 
 /*
- * The shortest decimal, exactly, in 128-bit arithmetic, for 1e-5 <= value < 1e17. value is m * 2^-shift;
- * everything between the middles to its two neighbours reads back as value (the middles too where m is even).
- * Scaled by 10^scale to 17 or 18 whole digits, digits are cut off as long as a multiple of ten is left between the
- * bounds, and the one nearest to value is taken.
+ * The shortest decimal, exactly, in 128-bit arithmetic, for 1e-5 <= value < 1e17. value is m *
+ * 2^-shift; everything between the middles to its two neighbours reads back as value (the middles
+ * too where m is even). Scaled by 10^scale to 17 or 18 whole digits, digits are cut off as long as
+ * a multiple of ten is left between the bounds, and the one nearest to value is taken.
  */
 static struct decimal shortest_of_common(double value) {
         uint64_t bits, m, low, high, middle, up;
@@ -202,7 +206,10 @@ static struct decimal shortest_of_common(double value) {
         return (struct decimal){ middle, cut - scale };
 }
 
-/* Any finite positive value: asks the C library for 15, 16 and 17 digits (fewer where the format is short of bits). */
+/*
+ * Any finite positive value: asks the C library for 15, 16 and 17 digits (fewer where the format is
+ * short of bits).
+ */
 static struct decimal shortest_of_rare(double value) {
         struct decimal decimal = { 0 };
         char text[40];

@@ -55,8 +55,10 @@ static const struct argp argp = {
         options,
         parse,
         "URL",
-        "Lists the runs below a URL or directory: files, size, last step, and how long ago it changed."
-        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable (named on standard error), 2 usage, "
+        "Lists the runs below a URL or directory: files, size, last step, and how long ago it "
+        "changed."
+        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable (named on "
+        "standard error), 2 usage, "
         "3 the source cannot be listed.",
         children,
         NULL,
@@ -65,7 +67,15 @@ static const struct argp argp = {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-enum { COLUMN_RUN, COLUMN_STATE, COLUMN_FILES, COLUMN_SIZE, COLUMN_LAST_STEP, COLUMN_CHANGED, COLUMN_COUNT };
+enum {
+        COLUMN_RUN,
+        COLUMN_STATE,
+        COLUMN_FILES,
+        COLUMN_SIZE,
+        COLUMN_LAST_STEP,
+        COLUMN_CHANGED,
+        COLUMN_COUNT
+};
 
 static const char *const heads[] = { "RUN", "STATE", "FILES", "SIZE", "LAST STEP", "CHANGED" };
 static const bool right[] = { false, false, true, true, true, true };
@@ -92,13 +102,15 @@ static void add_changed(struct listing *listing, const json_t *changed) {
                 add_cell(listing, "-");
                 return;
         }
-        snprintf(text, sizeof(text), "%s ago", human_age(age, listing->now - json_number_value(changed)));
+        snprintf(text, sizeof(text), "%s ago",
+                 human_age(age, listing->now - json_number_value(changed)));
         add_cell(listing, text);
 }
 
 static void on_run(void *userdata, const json_t *row) {
         struct listing *listing = userdata;
-        const char *run = json_string_value(json_object_get(row, "run")), *state = json_string_value(json_object_get(row, "state"));
+        const char *run = json_string_value(json_object_get(row, "run")),
+                   *state = json_string_value(json_object_get(row, "state"));
         int64_t files = json_integer_value(json_object_get(row, "files"));
         int64_t size_bytes = json_integer_value(json_object_get(row, "size_bytes"));
         json_t *last_step = json_object_get(row, "last_step"), *copy;
@@ -110,7 +122,9 @@ static void on_run(void *userdata, const json_t *row) {
         add_cell(listing, state ? state : "?");
         add_cell(listing, human_count(text, files));
         add_cell(listing, human_bytes(text, (uint64_t)size_bytes));
-        add_cell(listing, json_is_integer(last_step) ? human_count(text, json_integer_value(last_step)) : "-");
+        add_cell(listing, json_is_integer(last_step)
+                                  ? human_count(text, json_integer_value(last_step))
+                                  : "-");
         add_changed(listing, json_object_get(row, "changed"));
 
         copy = json_copy((json_t *)(uintptr_t)row);
@@ -142,11 +156,13 @@ static void on_source(void *userdata, const json_t *row) {
 }
 
 static void print_totals(const struct listing *listing, const struct requests *requests) {
-        char runs[HUMAN_SIZE], files[HUMAN_SIZE], size[HUMAN_SIZE], list[HUMAN_SIZE], read[HUMAN_SIZE];
+        char runs[HUMAN_SIZE], files[HUMAN_SIZE], size[HUMAN_SIZE], list[HUMAN_SIZE],
+                read[HUMAN_SIZE];
         bool is_remote = source_url_has_scheme(hr_source(requests->connection));
 
-        printf("%s %s, %s %s, %s; %s %s + %s %s\n", human_count(runs, listing->runs), listing->runs == 1 ? "run" : "runs",
-               human_count(files, listing->files), listing->files == 1 ? "file" : "files",
+        printf("%s %s, %s %s, %s; %s %s + %s %s\n", human_count(runs, listing->runs),
+               listing->runs == 1 ? "run" : "runs", human_count(files, listing->files),
+               listing->files == 1 ? "file" : "files",
                human_bytes(size, (uint64_t)listing->size_bytes), human_count(list, requests->list),
                is_remote             ? "LIST"
                : requests->list == 1 ? "listing"
@@ -162,14 +178,18 @@ static json_t *name_json(const char *name) {
         size_t size = strlen(name);
         CLEANUP(freep) char *text = malloc(json_line_string_most(size));
 
-        return text ? json_loadb(text, (size_t)(json_line_string(text, name, size) - text), JSON_DECODE_ANY, NULL) : NULL;
+        return text ? json_loadb(text, (size_t)(json_line_string(text, name, size) - text),
+                                 JSON_DECODE_ANY, NULL)
+                    : NULL;
 }
 
 static int print_json(const struct listing *listing, const struct requests *requests) {
         json_t *object = json_pack(
-                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source", name_json(hr_source(requests->connection)), "prefix",
-                name_json(hr_prefix(listing->connection)), "runs", listing->rows, "files", (json_int_t)listing->files, "size_bytes",
-                (json_int_t)listing->size_bytes, "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
+                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source",
+                name_json(hr_source(requests->connection)), "prefix",
+                name_json(hr_prefix(listing->connection)), "runs", listing->rows, "files",
+                (json_int_t)listing->files, "size_bytes", (json_int_t)listing->size_bytes,
+                "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
                 "requests", "list", (json_int_t)requests->list, "read", (json_int_t)requests->read);
         int r = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 
@@ -205,19 +225,24 @@ static int wait_loaded(struct hr_connection *connection, const char *url) {
         return r;
 }
 
-static int list(struct hr_connection *connection, const char *url, struct listing *listing, struct requests *requests) {
+static int list(struct hr_connection *connection, const char *url, struct listing *listing,
+                struct requests *requests) {
         int r = wait_loaded(connection, url);
 
         if (r == 0)
-                r = command_pages(connection, "runs", "runs", command_source_params(connection), on_run, listing);
+                r = command_pages(connection, "runs", "runs", command_source_params(connection),
+                                  on_run, listing);
         if (r == 0)
-                r = command_pages(connection, "sources", "sources", json_object(), on_source, requests);
+                r = command_pages(connection, "sources", "sources", json_object(), on_source,
+                                  requests);
         return r;
 }
 
 static int list_and_print(const struct arguments *arguments, struct hr_connection *connection) {
         struct requests requests = { .connection = connection };
-        struct listing listing = { .connection = connection, .rows = json_array(), .now = (double)time(NULL) };
+        struct listing listing = { .connection = connection,
+                                   .rows = json_array(),
+                                   .now = (double)time(NULL) };
         int r, code;
 
         table_init(&listing.table, COLUMN_COUNT, heads, right);

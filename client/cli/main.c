@@ -17,13 +17,15 @@ static const struct command commands[] = {
 const char *argp_program_version = "headrace " HEADRACE_VERSION;
 
 static const char documentation[] =
-        "Reads TensorBoard event files below a URL or directory, through a headraced that runs or one of its own.\v"
+        "Reads TensorBoard event files below a URL or directory, through a headraced that runs or "
+        "one of its own.\v"
         "Commands:\n"
         "  ls URL      list the runs below a URL\n"
         "  dump URL    write every record below a URL as JSON lines or CSV\n"
         "  status      say what the running daemon does\n"
         "\n"
-        "`headrace COMMAND --help' says more.  Exit codes: 0 all good, 1 some records are damaged or files unreadable "
+        "`headrace COMMAND --help' says more.  Exit codes: 0 all good, 1 some records are damaged "
+        "or files unreadable "
         "(named on standard error), 2 usage, 3 the source cannot be listed.";
 
 static const struct command *find_command(const char *name) {
@@ -59,11 +61,16 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
 }
 
 int main(int argc, char **argv) {
-        static const struct argp argp = { .parser = parse, .args_doc = "COMMAND [ARGUMENTS]", .doc = documentation };
+        static const struct argp argp = { .parser = parse,
+                                          .args_doc = "COMMAND [ARGUMENTS]",
+                                          .doc = documentation };
         struct choice choice = { 0 };
         char name[64];
 
-        /* A reader that leaves is noticed where it is written to, so that the bar and the daemon go first. */
+        /*
+         * A reader that leaves is noticed where it is written to, so that the bar and the daemon go
+         * first.
+         */
         signal(SIGPIPE, SIG_IGN);
         argp_err_exit_status = EXIT_USAGE;
         argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice);

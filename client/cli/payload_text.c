@@ -82,7 +82,8 @@ static void add_base64(struct sink *sink, struct hr_text bytes) {
                 return;
         }
         *out++ = '"';
-        out += EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)bytes.bytes, (int)bytes.size);
+        out += EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)bytes.bytes,
+                               (int)bytes.size);
         *out++ = '"';
         sink_commit(sink, out);
 }
@@ -108,7 +109,8 @@ static void add_element(struct sink *sink, const struct hr_payload *payload, uin
         out = sink_reserve(sink, 2 * JSON_LINE_NUMBER_MOST + 3);
         if (out)
                 sink_commit(sink, dtype_put(out, payload->dtype,
-                                            (const uint8_t *)payload->elements + (uint64_t)index * payload->element_bytes));
+                                            (const uint8_t *)payload->elements +
+                                                    (uint64_t)index * payload->element_bytes));
 }
 
 static void add_data(struct sink *sink, const struct hr_payload *payload) {
@@ -169,8 +171,8 @@ static void add_number(struct sink *sink, const struct hr_payload *payload) {
                 sink_commit(sink, json_line_hex(out, bits, payload->element_bytes));
 }
 
-void payload_text_tensor(struct sink *sink, const struct hr_record *record, const struct record_shape *shape,
-                         enum payload_mode mode) {
+void payload_text_tensor(struct sink *sink, const struct hr_record *record,
+                         const struct record_shape *shape, enum payload_mode mode) {
         const struct hr_payload *payload = &shape->payload;
         char text[DTYPE_NAME_SIZE];
         const char *name = dtype_name(shape->has_payload ? payload->dtype : record->dtype, text);
@@ -207,7 +209,8 @@ static void add_blob(struct sink *sink, struct hr_text blob, enum payload_mode m
         sink_add(sink, "}", 1);
 }
 
-void payload_text_blobs(struct sink *sink, const struct record_shape *shape, enum payload_mode mode) {
+void payload_text_blobs(struct sink *sink, const struct record_shape *shape,
+                        enum payload_mode mode) {
         uint32_t count = record_shape_blob_count(shape);
 
         if (!shape->has_payload)

@@ -42,7 +42,8 @@ bool progress_has_colours(void) {
 static int columns(void) {
         struct winsize size;
 
-        return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
+        return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                               : COLUMNS_DEFAULT;
 }
 
 /* Cuts the line at the terminal's width: one that wraps could not be taken away. */
@@ -57,7 +58,8 @@ static void show_line(const char *line, int count) {
 static void show(int64_t settled, int64_t files, int64_t loaded, int64_t size) {
         double elapsed = now_s() - bar.begin_s, part = size > 0 ? (double)loaded / (double)size : 0;
         double rate = elapsed > 0 ? (double)loaded / elapsed : 0;
-        char hashes[BAR_WIDTH + 1], bytes[HUMAN_SIZE], rate_text[HUMAN_SIZE], left[HUMAN_SIZE], line[512];
+        char hashes[BAR_WIDTH + 1], bytes[HUMAN_SIZE], rate_text[HUMAN_SIZE], left[HUMAN_SIZE],
+                line[512];
         int filled, count;
 
         if (size == 0 && files > 0)
@@ -67,18 +69,22 @@ static void show(int64_t settled, int64_t files, int64_t loaded, int64_t size) {
         memset(hashes, '#', (size_t)filled);
         memset(hashes + filled, '-', (size_t)(BAR_WIDTH - filled));
         hashes[BAR_WIDTH] = '\0';
-        count = snprintf(line, sizeof(line), "%s  [%s]  %2.0f %%  %lld/%lld files  %s  %s/s  %s", bar.name, hashes, part * 100,
-                         (long long)settled, (long long)files, human_bytes(bytes, (uint64_t)loaded),
-                         human_bytes(rate_text, (uint64_t)rate), human_clock(left, rate > 0 ? (double)(size - loaded) / rate : 0));
+        count = snprintf(line, sizeof(line), "%s  [%s]  %2.0f %%  %lld/%lld files  %s  %s/s  %s",
+                         bar.name, hashes, part * 100, (long long)settled, (long long)files,
+                         human_bytes(bytes, (uint64_t)loaded),
+                         human_bytes(rate_text, (uint64_t)rate),
+                         human_clock(left, rate > 0 ? (double)(size - loaded) / rate : 0));
         show_line(line, count);
 }
 
 static void show_failing(const json_t *params) {
         const char *code = json_string_value(json_object_get(params, "code"));
         const char *message = json_string_value(json_object_get(params, "message"));
-        CLEANUP(freep) char *text = human_name(message ? message : "", message ? strlen(message) : 0);
+        CLEANUP(freep)
+        char *text = human_name(message ? message : "", message ? strlen(message) : 0);
         char line[512];
-        int count = snprintf(line, sizeof(line), "%s  %s %s; trying again", bar.name, code ? code : "", text ? text : "");
+        int count = snprintf(line, sizeof(line), "%s  %s %s; trying again", bar.name,
+                             code ? code : "", text ? text : "");
 
         show_line(line, (int)min_u64((uint64_t)count, sizeof(line) - 1));
 }
@@ -88,7 +94,8 @@ static void on_notification(void *userdata, const char *method, const char *para
 
         (void)userdata;
         if (strcmp(method, "progress") == 0)
-                show(json_integer_value(json_object_get(object, "settled")), json_integer_value(json_object_get(object, "files")),
+                show(json_integer_value(json_object_get(object, "settled")),
+                     json_integer_value(json_object_get(object, "files")),
                      json_integer_value(json_object_get(object, "loaded_bytes")),
                      json_integer_value(json_object_get(object, "size_bytes")));
         else if (strcmp(method, "source_failing") == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress bar on a terminal's standard error. It listens to the daemon's notifications; without a terminal it
- * does nothing. There is one standard error, so there is one bar.
+ * The progress bar on a terminal's standard error. It listens to the daemon's notifications;
+ * without a terminal it does nothing. There is one standard error, so there is one bar.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of a file and of a series are the same in every line, so they are made once and kept with them
- * (userdata); a line is then two copies and a few numbers.
+ * The texts of a file and of a series are the same in every line, so they are made once and kept
+ * with them (userdata); a line is then two copies and a few numbers.
  */
 #include "client/cli/record_text.h"
 
@@ -46,8 +46,11 @@ static size_t name_most(struct hr_text name) {
         return 2 * json_line_string_most(name.size) + 64;
 }
 
-/* Makes room for a text of that size: the first one, or one that replaces it. NULL: out of memory. */
-static struct prepared *prepared_new(struct record_writer *writer, void **userdata, size_t size, uint32_t revision) {
+/*
+ * Makes room for a text of that size: the first one, or one that replaces it. NULL: out of memory.
+ */
+static struct prepared *prepared_new(struct record_writer *writer, void **userdata, size_t size,
+                                     uint32_t revision) {
         struct prepared *prepared = *userdata;
 
         if (!prepared) {
@@ -72,7 +75,8 @@ static const struct prepared *file_json(struct record_writer *writer, struct hr_
 
         if (prepared)
                 return prepared;
-        prepared = prepared_new(writer, &file->userdata, name_most(file->path) + name_most(file->run), 0);
+        prepared = prepared_new(writer, &file->userdata,
+                                name_most(file->path) + name_most(file->run), 0);
         if (!prepared)
                 return NULL;
         out = put_name(put_name(prepared->text, "file", file->path), "run", file->run);
@@ -88,7 +92,9 @@ static const struct prepared *series_json(struct record_writer *writer, struct h
 
         if (prepared && prepared->revision == series->revision)
                 return prepared;
-        prepared = prepared_new(writer, &series->userdata, name_most(series->tag) + name_most(series->plugin), series->revision);
+        prepared = prepared_new(writer, &series->userdata,
+                                name_most(series->tag) + name_most(series->plugin),
+                                series->revision);
         if (!prepared)
                 return NULL;
         out = put_name(put_name(prepared->text, "tag", series->tag), "plugin", series->plugin);
@@ -104,12 +110,14 @@ static char *put_prepared(char *out, const struct prepared *prepared) {
 #define LINE_MOST 512 /* of the numbers and keys of a line */
 
 /* Everything up to the value. NULL: out of memory. */
-static char *put_head(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record, const char *kind) {
+static char *put_head(struct record_writer *writer, struct hr_batch *batch,
+                      const struct hr_record *record, const char *kind) {
         const struct prepared *file = file_json(writer, batch->file);
         const struct prepared *series = series_json(writer, hr_record_series(batch, record));
         char *out;
 
-        if (!file || !series || !(out = sink_reserve(writer->sink, file->size + series->size + LINE_MOST)))
+        if (!file || !series ||
+            !(out = sink_reserve(writer->sink, file->size + series->size + LINE_MOST)))
                 return NULL;
         out = put_prepared(out, file);
         out = json_line_unsigned(json_line_key(out, "offset"), record->source_offset);
@@ -120,8 +128,8 @@ static char *put_head(struct record_writer *writer, struct hr_batch *batch, cons
         return put_prepared(out, series);
 }
 
-static int write_scalar(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record,
-                        const struct record_shape *shape) {
+static int write_scalar(struct record_writer *writer, struct hr_batch *batch,
+                        const struct hr_record *record, const struct record_shape *shape) {
         char *out = put_head(writer, batch, record, "\"scalar\"");
 
         if (!out)
@@ -134,9 +142,10 @@ static int write_scalar(struct record_writer *writer, struct hr_batch *batch, co
         return 0;
 }
 
-static int write_payload(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record,
-                         const struct record_shape *shape) {
-        char *out = put_head(writer, batch, record, shape->kind == HR_KIND_BLOBS ? "\"blobs\"" : "\"tensor\"");
+static int write_payload(struct record_writer *writer, struct hr_batch *batch,
+                         const struct hr_record *record, const struct record_shape *shape) {
+        char *out = put_head(writer, batch, record,
+                             shape->kind == HR_KIND_BLOBS ? "\"blobs\"" : "\"tensor\"");
 
         if (!out)
                 return -ENOMEM;
@@ -149,13 +158,15 @@ static int write_payload(struct record_writer *writer, struct hr_batch *batch, c
         return 0;
 }
 
-int record_text_json(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record) {
+int record_text_json(struct record_writer *writer, struct hr_batch *batch,
+                     const struct hr_record *record) {
         struct record_shape shape;
         int r;
 
         if (record->kind == HR_KIND_MARK)
                 return 0;
-        r = record_shape_init(&shape, writer->connection, batch, record, writer->mode != PAYLOAD_NONE);
+        r = record_shape_init(&shape, writer->connection, batch, record,
+                              writer->mode != PAYLOAD_NONE);
         if (r)
                 return r;
         if (shape.kind == HR_KIND_SCALAR)
@@ -171,8 +182,8 @@ void record_text_csv_header(struct sink *sink) {
 
 /* A field of RFC 4180; bytes as they are. */
 static char *put_field(char *out, struct hr_text text) {
-        if (!memchr(text.bytes, ',', text.size) && !memchr(text.bytes, '"', text.size) && !memchr(text.bytes, '\n', text.size) &&
-            !memchr(text.bytes, '\r', text.size)) {
+        if (!memchr(text.bytes, ',', text.size) && !memchr(text.bytes, '"', text.size) &&
+            !memchr(text.bytes, '\n', text.size) && !memchr(text.bytes, '\r', text.size)) {
                 memcpy(out, text.bytes, text.size);
                 return out + text.size;
         }
@@ -193,7 +204,8 @@ static const struct prepared *series_csv(struct record_writer *writer, struct hr
 
         if (prepared)
                 return prepared;
-        prepared = prepared_new(writer, &series->userdata, 2 * (series->run.size + series->tag.size) + 8, 0);
+        prepared = prepared_new(writer, &series->userdata,
+                                2 * (series->run.size + series->tag.size) + 8, 0);
         if (!prepared)
                 return NULL;
         out = put_field(prepared->text, series->run);
@@ -211,7 +223,8 @@ static char *put_csv_double(char *out, double value) {
         return stpcpy(out, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
 }
 
-int record_text_csv(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record) {
+int record_text_csv(struct record_writer *writer, struct hr_batch *batch,
+                    const struct hr_record *record) {
         const struct prepared *series;
         struct record_shape shape;
         char *out;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record of a stream as one line of text: a JSON object, or CSV. What a record is shown as follows the class
- * of its series; where its value does not fit that class, or none is known, it is shown as what it is.
+ * One record of a stream as one line of text: a JSON object, or CSV. What a record is shown as
+ * follows the class of its series; where its value does not fit that class, or none is known, it is
+ * shown as what it is.
  */
 #pragma once
 
@@ -27,11 +28,13 @@ struct record_writer {
 void record_text_deinit(struct record_writer *writer);
 
 /*
- * Writes the record's JSON line; nothing for a mark. 0; HR_E_*, -errno where its payload cannot be had, and then
- * nothing is written. Write errors are the sink's.
+ * Writes the record's JSON line; nothing for a mark. 0; HR_E_*, -errno where its payload cannot be
+ * had, and then nothing is written. Write errors are the sink's.
  */
-int record_text_json(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record);
+int record_text_json(struct record_writer *writer, struct hr_batch *batch,
+                     const struct hr_record *record);
 
 /* The header of the CSV, and a line of it: nothing for what is no scalar. Results as above. */
 void record_text_csv_header(struct sink *sink);
-int record_text_csv(struct record_writer *writer, struct hr_batch *batch, const struct hr_record *record);
+int record_text_csv(struct record_writer *writer, struct hr_batch *batch,
+                    const struct hr_record *record);

@@ -25,7 +25,8 @@ int sink_flush(struct sink *sink) {
                 if (n >= 0)
                         sent += (size_t)n;
                 else if (errno == EAGAIN)
-                        poll(&(struct pollfd){ .fd = sink->fd, .events = POLLOUT }, 1, -1); /* somebody made it non-blocking */
+                        /* somebody made it non-blocking */
+                        poll(&(struct pollfd){ .fd = sink->fd, .events = POLLOUT }, 1, -1);
                 else if (errno != EINTR)
                         sink->error = -errno;
         }

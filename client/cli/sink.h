@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffered bytes to a descriptor. Lines are written straight into the buffer: sink_reserve() gives room,
- * sink_commit() says how much of it was used. A write error is kept; what is written after it is dropped.
+ * Buffered bytes to a descriptor. Lines are written straight into the buffer: sink_reserve() gives
+ * room, sink_commit() says how much of it was used. A write error is kept; what is written after it
+ * is dropped.
  */
 #pragma once
 

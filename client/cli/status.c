@@ -43,7 +43,8 @@ static const struct argp argp = {
         parse,
         NULL,
         "Says what the running daemon does: its sources, its memory, its sessions."
-        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no daemon runs or a source cannot be "
+        "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no "
+        "daemon runs or a source cannot be "
         "listed.",
         children,
         NULL,
@@ -73,8 +74,10 @@ static void on_run(void *userdata, const json_t *row) {
         counts->done += strcmp(state, "loading") != 0 && strcmp(state, "queued") != 0;
 }
 
-static int count_runs(struct hr_connection *connection, const json_t *source, struct run_counts *ret_counts) {
-        json_t *params = json_object(), *name = json_object_get(source, "name"), *hex = json_object_get(source, "name_hex");
+static int count_runs(struct hr_connection *connection, const json_t *source,
+                      struct run_counts *ret_counts) {
+        json_t *params = json_object(), *name = json_object_get(source, "name"),
+               *hex = json_object_get(source, "name_hex");
 
         *ret_counts = (struct run_counts){ 0 };
         json_object_set(params, hex ? "source_hex" : "source", hex ? hex : name);
@@ -82,43 +85,52 @@ static int count_runs(struct hr_connection *connection, const json_t *source, st
 }
 
 static void print_source(const json_t *source, const struct run_counts *counts) {
-        json_t *age = json_object_get(source, "listed_age_s"), *requests = json_object_get(source, "requests");
-        char done[HUMAN_SIZE], all[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE], count[HUMAN_SIZE];
+        json_t *age = json_object_get(source, "listed_age_s"),
+               *requests = json_object_get(source, "requests");
+        char done[HUMAN_SIZE], all[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE],
+                count[HUMAN_SIZE];
         const char *name = text_of(source, "name", "?");
         CLEANUP(freep) char *printable = human_name(name, strlen(name));
 
-        printf("%s  %s  %s/%s runs  damaged %s", printable ? printable : "?", text_of(source, "state", "?"),
-               human_count(done, counts->done), human_count(all, counts->all), human_count(damaged, number_of(source, "damaged")));
+        printf("%s  %s  %s/%s runs  damaged %s", printable ? printable : "?",
+               text_of(source, "state", "?"), human_count(done, counts->done),
+               human_count(all, counts->all), human_count(damaged, number_of(source, "damaged")));
         if (number_of(source, "failed") > 0)
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
         if (json_is_number(age))
                 printf("  last look %s ago", human_age(when, json_number_value(age)));
-        printf("  %s requests\n", human_count(count, number_of(requests, "list") + number_of(requests, "read")));
+        printf("  %s requests\n",
+               human_count(count, number_of(requests, "list") + number_of(requests, "read")));
 }
 
 /* Names what is wrong with a source; the exit code that stands for it. */
 static int judge_source(const json_t *source) {
         json_t *error = json_object_get(source, "error");
-        const char *code = text_of(error, "code", ""), *message = text_of(error, "message", "failing");
+        const char *code = text_of(error, "code", ""),
+                   *message = text_of(error, "message", "failing");
         char reason[320];
 
         if (json_is_object(error)) {
-                snprintf(reason, sizeof(reason), "%s%s%s", strstr(message, code) ? "" : code, strstr(message, code) ? "" : " ",
-                         message);
+                snprintf(reason, sizeof(reason), "%s%s%s", strstr(message, code) ? "" : code,
+                         strstr(message, code) ? "" : " ", message);
                 complain_file(text_of(source, "name", "?"), reason);
                 return EXIT_SOURCE;
         }
-        return number_of(source, "damaged") + number_of(source, "failed") > 0 ? EXIT_DAMAGE : EXIT_GOOD;
+        return number_of(source, "damaged") + number_of(source, "failed") > 0 ? EXIT_DAMAGE
+                                                                              : EXIT_GOOD;
 }
 
 static void print_ring(const json_t *status) {
         json_t *ring = json_object_get(status, "ring"), *memory = json_object_get(status, "memory");
-        char size[HUMAN_SIZE], used[HUMAN_SIZE], all[HUMAN_SIZE], inflight[HUMAN_SIZE], limit[HUMAN_SIZE];
+        char size[HUMAN_SIZE], used[HUMAN_SIZE], all[HUMAN_SIZE], inflight[HUMAN_SIZE],
+                limit[HUMAN_SIZE];
 
-        printf("ring %s (%s pages), %s of %s segments used, %lld pinned; in flight %s of %s; %zu sessions\n",
-               human_bytes(size, (uint64_t)number_of(ring, "size_bytes")), text_of(ring, "tier", "?"),
-               human_count(used, number_of(ring, "segments_used")), human_count(all, number_of(ring, "segments")),
-               (long long)number_of(ring, "pinned"), human_bytes(inflight, (uint64_t)number_of(memory, "inflight_bytes")),
+        printf("ring %s (%s pages), %s of %s segments used, %lld pinned; in flight %s of %s; %zu "
+               "sessions\n",
+               human_bytes(size, (uint64_t)number_of(ring, "size_bytes")),
+               text_of(ring, "tier", "?"), human_count(used, number_of(ring, "segments_used")),
+               human_count(all, number_of(ring, "segments")), (long long)number_of(ring, "pinned"),
+               human_bytes(inflight, (uint64_t)number_of(memory, "inflight_bytes")),
                human_bytes(limit, (uint64_t)number_of(memory, "inflight_limit_bytes")),
                json_array_size(json_object_get(status, "sessions")));
 }
@@ -126,8 +138,10 @@ static void print_ring(const json_t *status) {
 static void print_daemon(const struct hr_connection *connection, const json_t *status) {
         char age[HUMAN_SIZE];
 
-        printf("%s, pid %lld, up %s, %s\n", text_of(status, "server", "?"), (long long)number_of(status, "pid"),
-               human_age(age, json_number_value(json_object_get(status, "uptime_s"))), hr_daemon_name(connection));
+        printf("%s, pid %lld, up %s, %s\n", text_of(status, "server", "?"),
+               (long long)number_of(status, "pid"),
+               human_age(age, json_number_value(json_object_get(status, "uptime_s"))),
+               hr_daemon_name(connection));
         print_ring(status);
 }
 

@@ -8,7 +8,8 @@
 
 #include "common/base.h"
 
-void table_init(struct table *table, size_t column_count, const char *const *heads, const bool *right) {
+void table_init(struct table *table, size_t column_count, const char *const *heads,
+                const bool *right) {
         MUST(column_count <= TABLE_COLUMNS_MOST);
         *table = (struct table){ .column_count = column_count, .heads = heads, .right = right };
 }
@@ -58,7 +59,8 @@ static void print_cell(const char *text, size_t width, bool right, bool last) {
         fputs(last ? "\n" : "  ", stdout);
 }
 
-static void print_row(const struct table *table, const char *const *cells, const size_t *widths, const bool *hidden) {
+static void print_row(const struct table *table, const char *const *cells, const size_t *widths,
+                      const bool *hidden) {
         size_t last = table->column_count;
 
         for (size_t i = 0; i < table->column_count; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table for people: columns as wide as their widest cell, names to the left, numbers to the right. */
+/*
+ * A table for people: columns as wide as their widest cell, names to the left, numbers to the
+ * right.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +19,8 @@ struct table {
 };
 
 /* heads and right are borrowed: column_count of them. */
-void table_init(struct table *table, size_t column_count, const char *const *heads, const bool *right);
+void table_init(struct table *table, size_t column_count, const char *const *heads,
+                const bool *right);
 void table_deinit(struct table *table);
 
 /* Adds a copy of the next cell. -ENOMEM. */

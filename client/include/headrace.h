@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libheadrace: reads the records of TensorBoard event files from headraced, in place in its shared memory.
+ * libheadrace: reads the records of TensorBoard event files from headraced, in place in its shared
+ * memory.
  *
  *      struct hr_connection *connection;
  *      struct hr_batch batch;
@@ -10,18 +11,20 @@
  *      hr_subscribe(connection, NULL);
  *      while ((r = hr_next(connection, -1, &batch)) == 0)
  *              while ((record = hr_record_next(&batch)))
- *                      printf("%s %f\n", hr_record_series(&batch, record)->tag.bytes, record->value);
+ *                      printf("%s %f\n", hr_record_series(&batch, record)->tag.bytes,
+ *                      record->value);
  *
- * Threads: one connection, one thread at a time; different connections share nothing. The library keeps no global
- * state, never logs, installs no signal handler and raises no SIGPIPE.
+ * Threads: one connection, one thread at a time; different connections share nothing. The library
+ * keeps no global state, never logs, installs no signal handler and raises no SIGPIPE.
  *
- * Results: 0 is success. Positive values are outcomes that the caller is expected to handle (enum hr_outcome).
- * Negative ones are -errno: something broke; hr_error() says what in words. -EPROTO is a daemon that breaks the
- * protocol; after it, -ECONNRESET and -EPIPE the connection is of no more use.
+ * Results: 0 is success. Positive values are outcomes that the caller is expected to handle (enum
+ * hr_outcome). Negative ones are -errno: something broke; hr_error() says what in words. -EPROTO is
+ * a daemon that breaks the protocol; after it, -ECONNRESET and -EPIPE the connection is of no more
+ * use.
  *
- * Trust: what comes from the daemon is checked before it is used, so that a wrong daemon gives an error and no
- * crash. The memory is shared, though: a daemon that changes what it has handed out can make a reader see two
- * different things. The daemon's user is trusted that far.
+ * Trust: what comes from the daemon is checked before it is used, so that a wrong daemon gives an
+ * error and no crash. The memory is shared, though: a daemon that changes what it has handed out
+ * can make a reader see two different things. The daemon's user is trusted that far.
  *
  * Names are bytes, usually UTF-8, and have a NUL behind them that is not counted.
  */
@@ -43,7 +46,8 @@ enum hr_outcome {
         HR_E_REFUSED = 4,    /* the daemon does not do this; hr_error() has its reason */
         HR_E_GONE = 5,       /* that version of the file is no longer there */
         HR_E_UNREADABLE = 6, /* it cannot be read */
-        HR_E_LIMIT = 7,      /* a limit of the daemon stands against it; hr_error() names it and the way out */
+        /* a limit of the daemon stands against it; hr_error() names it and the way out */
+        HR_E_LIMIT = 7,
 };
 
 struct hr_text {
@@ -65,35 +69,46 @@ enum hr_daemon {
 struct hr_options {
         size_t size_bytes;
         enum hr_daemon daemon;
-        const char *socket;           /* path of the only socket to try; NULL: HEADRACE_SOCKET, the own user's, the system's */
-        const char *program;          /* headraced to start; NULL: HEADRACE_DAEMON, beside this program, the one installed, PATH */
-        const char *client;           /* name of this program for the daemon's status; NULL: "libheadrace" */
-        const char *const *arguments; /* more arguments for a private daemon, NULL at the end; or NULL */
+        /* path of the only socket to try; NULL: HEADRACE_SOCKET, the own user's, the system's */
+        const char *socket;
+        /*
+         * headraced to start; NULL: HEADRACE_DAEMON, beside this program, the one installed, PATH
+         */
+        const char *program;
+        const char *client; /* name of this program for the daemon's status; NULL: "libheadrace" */
+        /* more arguments for a private daemon, NULL at the end; or NULL */
+        const char *const *arguments;
 };
 
 #define HR_OPTIONS \
         { .size_bytes = sizeof(struct hr_options) }
 
 /*
- * Connects to a daemon that has the URL (or path) under one of its sources and, if it is the own user's, the same
- * storage settings in its environment; else starts a private one that ends with the connection. *ret_error (may be
- * NULL) is a text for people where the result is not 0, the caller's to free().
+ * Connects to a daemon that has the URL (or path) under one of its sources and, if it is the own
+ * user's, the same storage settings in its environment; else starts a private one that ends with
+ * the connection. *ret_error (may be NULL) is a text for people where the result is not 0, the
+ * caller's to free().
  *
- * -EINVAL: not a URL; -ENOENT: no running daemon has it and none may be started, or none can be found; -EPROTO,
- * -ENOMEM, and what socket(2), connect(2) and posix_spawn(3) say. HR_E_REFUSED: the daemon speaks no protocol that
- * this library does.
+ * -EINVAL: not a URL; -ENOENT: no running daemon has it and none may be started, or none can be
+ * found; -EPROTO, -ENOMEM, and what socket(2), connect(2) and posix_spawn(3) say. HR_E_REFUSED: the
+ * daemon speaks no protocol that this library does.
  */
-int hr_open(const char *url, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error);
-
-/* Connects to the daemon that runs, whatever its sources are. As hr_open(), with HR_DAEMON_RUNNING. */
-int hr_connect(const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error);
-
-/* Takes a connected stream socket, on failure too. As hr_open(). */
-int hr_connect_fd(int take_fd, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error);
+int hr_open(const char *url, const struct hr_options *options,
+            struct hr_connection **ret_connection, char **ret_error);
 
 /*
- * Ends the connection, and the private daemon if it has one. All that was given out becomes invalid. Takes NULL,
- * returns NULL.
+ * Connects to the daemon that runs, whatever its sources are. As hr_open(), with HR_DAEMON_RUNNING.
+ */
+int hr_connect(const struct hr_options *options, struct hr_connection **ret_connection,
+               char **ret_error);
+
+/* Takes a connected stream socket, on failure too. As hr_open(). */
+int hr_connect_fd(int take_fd, const struct hr_options *options,
+                  struct hr_connection **ret_connection, char **ret_error);
+
+/*
+ * Ends the connection, and the private daemon if it has one. All that was given out becomes
+ * invalid. Takes NULL, returns NULL.
  */
 struct hr_connection *hr_close(struct hr_connection *connection);
 
@@ -105,12 +120,15 @@ const char *hr_daemon_name(const struct hr_connection *connection);
 bool hr_daemon_is_private(const struct hr_connection *connection);
 
 /*
- * The URL as the daemon names it, of the source that has what hr_open() was given. NULL after hr_connect().
- * Borrowed.
+ * The URL as the daemon names it, of the source that has what hr_open() was given. NULL after
+ * hr_connect(). Borrowed.
  */
 const char *hr_source(const struct hr_connection *connection);
 
-/* Where in that source the URL is: "" for all of it, else a run name without slash at the end. Borrowed. */
+/*
+ * Where in that source the URL is: "" for all of it, else a run name without slash at the end.
+ * Borrowed.
+ */
 const char *hr_prefix(const struct hr_connection *connection);
 
 /* For poll(2): the socket and the events to wait for. Valid after HR_AGAIN, until the next call. */
@@ -120,26 +138,31 @@ short hr_events(const struct hr_connection *connection);
 /* ---- Control calls --------------------------------------------------------------------------- */
 
 /*
- * Calls a method of docs/PROTOCOL.md and waits for its answer. params is a JSON object as text, or NULL;
- * *ret_result (may be NULL) is the result as JSON text, the caller's to free(). HR_E_*: the daemon answered with
- * an error. -EINVAL: params is no JSON.
+ * Calls a method of docs/PROTOCOL.md and waits for its answer. params is a JSON object as text, or
+ * NULL; *ret_result (may be NULL) is the result as JSON text, the caller's to free(). HR_E_*: the
+ * daemon answered with an error. -EINVAL: params is no JSON.
  */
-int hr_call(struct hr_connection *connection, const char *method, const char *params, char **ret_result);
+int hr_call(struct hr_connection *connection, const char *method, const char *params,
+            char **ret_result);
 
 /*
- * As hr_call(), but does not wait: HR_AGAIN where it is under way, for hr_call_finish(). One at a time: until then
- * other calls, and hr_payload() of what must be fetched, return -EBUSY.
+ * As hr_call(), but does not wait: HR_AGAIN where it is under way, for hr_call_finish(). One at a
+ * time: until then other calls, and hr_payload() of what must be fetched, return -EBUSY.
  */
 int hr_call_start(struct hr_connection *connection, const char *method, const char *params);
 
-/* Waits at most timeout_ms (-1: as long as it takes) for the answer to the call that was started. HR_AGAIN: not yet. */
+/*
+ * Waits at most timeout_ms (-1: as long as it takes) for the answer to the call that was started.
+ * HR_AGAIN: not yet.
+ */
 int hr_call_finish(struct hr_connection *connection, int timeout_ms, char **ret_result);
 
 /*
- * Called with each notification of the daemon, from inside of other calls. It may not call the connection's
- * functions.
+ * Called with each notification of the daemon, from inside of other calls. It may not call the
+ * connection's functions.
  */
-void hr_on_notification(struct hr_connection *connection, void (*function)(void *userdata, const char *method, const char *params),
+void hr_on_notification(struct hr_connection *connection,
+                        void (*function)(void *userdata, const char *method, const char *params),
                         void *userdata);
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -150,7 +173,11 @@ enum hr_order {
 };
 
 enum hr_transport {
-        HR_TRANSPORT_MAP = 0,    /* records lie in the daemon's memory: no copy, no system call while there is something to read */
+        /*
+         * records lie in the daemon's memory: no copy, no system call while there is something to
+         * read
+         */
+        HR_TRANSPORT_MAP = 0,
         HR_TRANSPORT_INLINE = 1, /* extents come over the socket */
 };
 
@@ -169,12 +196,13 @@ struct hr_position {
 };
 
 /*
- * Start from HR_SUBSCRIPTION, which is what NULL means: everything that is there, from the start. Lists end with
- * NULL; NULL: all.
+ * Start from HR_SUBSCRIPTION, which is what NULL means: everything that is there, from the start.
+ * Lists end with NULL; NULL: all.
  */
 struct hr_subscription {
         size_t size_bytes;
-        const char *const *runs, *const *tags, *const *plugins; /* globs as fnmatch(3), where '*' matches '/' too */
+        /* globs as fnmatch(3), where '*' matches '/' too */
+        const char *const *runs, *const *tags, *const *plugins;
         enum hr_from from;
         enum hr_order order;
         enum hr_transport transport;
@@ -187,8 +215,8 @@ struct hr_subscription {
         { .size_bytes = sizeof(struct hr_subscription) }
 
 /*
- * Starts the stream; one a connection. -EBUSY: there is one; -EBADF: what the daemon sent cannot be mapped; as
- * hr_call().
+ * Starts the stream; one a connection. -EBUSY: there is one; -EBADF: what the daemon sent cannot be
+ * mapped; as hr_call().
  */
 int hr_subscribe(struct hr_connection *connection, const struct hr_subscription *subscription);
 
@@ -196,14 +224,19 @@ enum hr_kind {
         HR_KIND_SCALAR = 1,
         HR_KIND_TENSOR = 2,
         HR_KIND_BLOBS = 3,
-        HR_KIND_MARK = 4, /* of a file, not of a series; dtype is 1 file_version, 2 session start, 3 stop, 4 checkpoint */
+        /*
+         * of a file, not of a series; dtype is 1 file_version, 2 session start, 3 stop, 4
+         * checkpoint
+         */
+        HR_KIND_MARK = 4,
 };
 
 enum hr_record_flag {
         HR_RECORD_EXTERNAL = 1,  /* the payload is not here: hr_payload() fetches it */
         HR_RECORD_CONVERTED = 2, /* from a legacy value */
         HR_RECORD_MALFORMED = 4, /* a tensor that does not fit its own shape */
-        HR_RECORD_CARRIED = 8,   /* a legacy value as it was written: one blob with the bytes of its field */
+        /* a legacy value as it was written: one blob with the bytes of its field */
+        HR_RECORD_CARRIED = 8,
 };
 
 #define HR_SERIES_NONE UINT32_MAX
@@ -211,13 +244,14 @@ enum hr_record_flag {
 /* One value of one series at one step, as it lies in the ring (docs/EXTENT.md). */
 struct hr_record {
         int64_t step;
-        double wall_time;        /* seconds since 1970, as written */
-        double value;            /* of a one-element number, else 0 */
-        uint32_t series;         /* hr_record_series() */
-        uint8_t kind;            /* enum hr_kind */
-        uint8_t dtype;           /* TensorFlow DataType of the value as it was written */
-        uint16_t flags;          /* enum hr_record_flag */
-        uint64_t payload_offset; /* of a scalar without payload: its bits as written, zero-extended */
+        double wall_time; /* seconds since 1970, as written */
+        double value;     /* of a one-element number, else 0 */
+        uint32_t series;  /* hr_record_series() */
+        uint8_t kind;     /* enum hr_kind */
+        uint8_t dtype;    /* TensorFlow DataType of the value as it was written */
+        uint16_t flags;   /* enum hr_record_flag */
+        /* of a scalar without payload: its bits as written, zero-extended */
+        uint64_t payload_offset;
         uint64_t payload_size;
         uint64_t source_offset; /* of the TFRecord in its file */
         uint32_t source_size;
@@ -235,16 +269,22 @@ enum hr_class {
 struct hr_file {
         uint64_t id;
         struct hr_text source; /* URL */
-        struct hr_text run;    /* its directory, relative to what hr_open() was given; "." for that itself */
-        struct hr_text path;   /* likewise */
-        void *userdata;        /* the caller's, NULL at first */
+        struct hr_text
+                run; /* its directory, relative to what hr_open() was given; "." for that itself */
+        struct hr_text path; /* likewise */
+        void *userdata;      /* the caller's, NULL at first */
 };
 
-/* One tag of one run, with the metadata known so far. The same for all its records; lives as long as the connection. */
+/*
+ * One tag of one run, with the metadata known so far. The same for all its records; lives as long
+ * as the connection.
+ */
 struct hr_series {
         uint64_t id;
-        uint32_t number;    /* 0, 1, 2, ... in the order of appearance: an index for the caller's own tables */
-        uint32_t revision;  /* grows when the texts below or the class change, which is at hr_next() only */
+        /* 0, 1, 2, ... in the order of appearance: an index for the caller's own tables */
+        uint32_t number;
+        /* grows when the texts below or the class change, which is at hr_next() only */
+        uint32_t revision;
         uint8_t data_class; /* enum hr_class */
         uint8_t reserved[7];
         struct hr_text run, tag;
@@ -265,7 +305,10 @@ enum hr_batch_flag {
         HR_BATCH_DAMAGED = 4, /* some bytes of the range could not be decoded */
 };
 
-/* What hr_next() gives: records of one range of one file, or news of a file. Valid until the next hr_next(). */
+/*
+ * What hr_next() gives: records of one range of one file, or news of a file. Valid until the next
+ * hr_next().
+ */
 struct hr_batch {
         enum hr_event event;
         uint32_t flags;       /* enum hr_batch_flag */
@@ -286,33 +329,38 @@ struct hr_batch {
 };
 
 /*
- * Gives back the last batch and waits at most timeout_ms (-1: as long as it takes, 0: not at all) for the next
- * one. HR_AGAIN: nothing yet, the daemon will wake hr_fd(); HR_END; HR_E_SOURCE: a stream without follow whose
- * source cannot be listed; -ECONNRESET: the daemon is gone (what it had delivered was read first; go on elsewhere
- * from the positions).
+ * Gives back the last batch and waits at most timeout_ms (-1: as long as it takes, 0: not at all)
+ * for the next one. HR_AGAIN: nothing yet, the daemon will wake hr_fd(); HR_END; HR_E_SOURCE: a
+ * stream without follow whose source cannot be listed; -ECONNRESET: the daemon is gone (what it had
+ * delivered was read first; go on elsewhere from the positions).
  */
 int hr_next(struct hr_connection *connection, int timeout_ms, struct hr_batch *ret_batch);
 
 /*
- * The next record of the batch that the filters let through; NULL at its end. Marks come only where neither tags
- * nor plugins filter.
+ * The next record of the batch that the filters let through; NULL at its end. Marks come only where
+ * neither tags nor plugins filter.
  */
 static inline const struct hr_record *hr_record_next(struct hr_batch *batch) {
         while (batch->at_ != batch->end_) {
                 const struct hr_record *record = batch->at_++;
 
-                if (record->series != HR_SERIES_NONE ? batch->series_[record->series] != NULL : batch->marks_)
+                if (record->series != HR_SERIES_NONE ? batch->series_[record->series] != NULL
+                                                     : batch->marks_)
                         return record;
         }
         return NULL;
 }
 
 /* Its series; NULL for a mark. */
-static inline struct hr_series *hr_record_series(const struct hr_batch *batch, const struct hr_record *record) {
+static inline struct hr_series *hr_record_series(const struct hr_batch *batch,
+                                                 const struct hr_record *record) {
         return record->series != HR_SERIES_NONE ? batch->series_[record->series] : NULL;
 }
 
-/* A tensor or blob sequence. Elements of fixed size lie row-major; a blob sequence is a rank-1 string tensor. */
+/*
+ * A tensor or blob sequence. Elements of fixed size lie row-major; a blob sequence is a rank-1
+ * string tensor.
+ */
 struct hr_payload {
         uint8_t dtype; /* TensorFlow DataType */
         uint8_t rank;  /* 0 where it is unknown */
@@ -328,12 +376,12 @@ struct hr_payload {
 };
 
 /*
- * The payload of a record of the current batch, in place; an external one is fetched (waiting for it). Valid until
- * the next hr_payload() or hr_next(). -ENOENT: a scalar or a mark, which have none; HR_E_GONE, HR_E_UNREADABLE;
- * -EPROTO.
+ * The payload of a record of the current batch, in place; an external one is fetched (waiting for
+ * it). Valid until the next hr_payload() or hr_next(). -ENOENT: a scalar or a mark, which have
+ * none; HR_E_GONE, HR_E_UNREADABLE; -EPROTO.
  */
-int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record,
-               struct hr_payload *ret_payload);
+int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
+               const struct hr_record *record, struct hr_payload *ret_payload);
 
 /* index < element_count. One string or blob; not NUL-terminated. */
 struct hr_text hr_payload_string(const struct hr_payload *payload, uint32_t index);

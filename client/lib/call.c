@@ -32,12 +32,13 @@ int call_outcome(int64_t error_code) {
 }
 
 /*
- * Copies code and message out of an error object; both may be anything. Storage's own code comes first where there
- * is one.
+ * Copies code and message out of an error object; both may be anything. Storage's own code comes
+ * first where there is one.
  */
 static void read_error(const json_t *error, int64_t *ret_code, char **message) {
         const char *text = json_string_value(json_object_get(error, "message"));
-        const char *code = json_string_value(json_object_get(json_object_get(error, "data"), "code"));
+        const char *code = json_string_value(
+                json_object_get(json_object_get(error, "data"), "code"));
 
         if (!text)
                 text = "no reason given";
@@ -56,13 +57,15 @@ static void take_answer(struct call *call, json_t *message, struct wire_frame *f
         if (result)
                 call->result = json_incref(result);
         else
-                read_error(json_object_get(message, "error"), &call->error_code, &call->error_message);
+                read_error(json_object_get(message, "error"), &call->error_code,
+                           &call->error_message);
         memcpy(call->fds, frame->fds, sizeof(call->fds));
         call->fd_count = frame->fd_count;
         frame->fd_count = 0;
 }
 
-static void take_notification(struct hr_connection *connection, const char *method, json_t *params) {
+static void take_notification(struct hr_connection *connection, const char *method,
+                              json_t *params) {
         CLEANUP(freep) char *text = NULL;
 
         /* The stream cannot be completed: what an error without an id is for the connection. */
@@ -76,20 +79,23 @@ static void take_notification(struct hr_connection *connection, const char *meth
 
 int call_take_message(struct hr_connection *connection, struct wire_frame *frame) {
         json_error_t error;
-        json_t *message = json_loadb((const char *)frame->body, frame->size_bytes, JSON_REJECT_DUPLICATES, &error);
+        json_t *message = json_loadb((const char *)frame->body, frame->size_bytes,
+                                     JSON_REJECT_DUPLICATES, &error);
         const char *method = json_string_value(json_object_get(message, "method"));
         json_t *id = json_object_get(message, "id");
         int r = 0;
 
         if (!json_is_object(message))
-                r = link_fail(connection, -EPROTO, "%s: sent no JSON: %s", hr_daemon_name(connection), error.text);
+                r = link_fail(connection, -EPROTO, "%s: sent no JSON: %s",
+                              hr_daemon_name(connection), error.text);
         else if (method)
                 take_notification(connection, method, json_object_get(message, "params"));
         else if (connection->call.pending && !connection->call.answered && json_is_integer(id) &&
                  json_integer_value(id) == (json_int_t)connection->call.id)
                 take_answer(&connection->call, message, frame);
         else if (!id || json_is_null(id))
-                read_error(json_object_get(message, "error"), &connection->refusal_code, &connection->refusal_message);
+                read_error(json_object_get(message, "error"), &connection->refusal_code,
+                           &connection->refusal_message);
         json_decref(message);
         return r;
 }
@@ -101,7 +107,8 @@ static int send_message(struct hr_connection *connection, json_t *take_message) 
 
         json_decref(take_message);
         if (size > WIRE_CLIENT_BODY_MAX)
-                return link_fail(connection, -EMSGSIZE, "the request is longer than the daemon takes");
+                return link_fail(connection, -EMSGSIZE,
+                                 "the request is longer than the daemon takes");
         if (text)
                 r = wire_writer_add_body(&connection->writer, WIRE_JSON, text, (uint32_t)size);
         return r < 0 ? link_fail(connection, r, "%s", strerror(-r)) : 0;
@@ -109,13 +116,15 @@ static int send_message(struct hr_connection *connection, json_t *take_message) 
 
 int call_start(struct hr_connection *connection, const char *method, json_t *take_params) {
         struct call *call = &connection->call;
-        json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", (json_int_t)call->id + 1, "method", method,
-                                    "params", take_params);
+        json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id",
+                                    (json_int_t)call->id + 1, "method", method, "params",
+                                    take_params);
         int r;
 
         if (call->pending) {
                 json_decref(message);
-                return link_fail(connection, -EBUSY, "%s: the call before it has not ended", method);
+                return link_fail(connection, -EBUSY, "%s: the call before it has not ended",
+                                 method);
         }
         if (!message)
                 return link_fail(connection, -ENOMEM, "%s: %s", method, strerror(ENOMEM));
@@ -149,10 +158,12 @@ int call_finish(struct hr_connection *connection, int timeout_ms) {
         call->pending = false;
         if (call->result)
                 return 0;
-        return link_fail(connection, call_outcome(call->error_code), "%s", call->error_message ? call->error_message : "");
+        return link_fail(connection, call_outcome(call->error_code), "%s",
+                         call->error_message ? call->error_message : "");
 }
 
-int call_json(struct hr_connection *connection, const char *method, json_t *take_params, json_t **ret_result) {
+int call_json(struct hr_connection *connection, const char *method, json_t *take_params,
+              json_t **ret_result) {
         int r = call_start(connection, method, take_params);
 
         if (r == 0)
@@ -165,9 +176,11 @@ int call_json(struct hr_connection *connection, const char *method, json_t *take
 }
 
 int call_notify(struct hr_connection *connection, const char *method, json_t *take_params) {
-        json_t *message = json_pack("{s:s, s:s, s:o*}", "jsonrpc", "2.0", "method", method, "params", take_params);
+        json_t *message = json_pack("{s:s, s:s, s:o*}", "jsonrpc", "2.0", "method", method,
+                                    "params", take_params);
 
-        return message ? send_message(connection, message) : link_fail(connection, -ENOMEM, "%s", strerror(ENOMEM));
+        return message ? send_message(connection, message)
+                       : link_fail(connection, -ENOMEM, "%s", strerror(ENOMEM));
 }
 
 int hr_call_start(struct hr_connection *connection, const char *method, const char *params) {
@@ -191,7 +204,8 @@ int hr_call_finish(struct hr_connection *connection, int timeout_ms, char **ret_
 
         if (r == HR_AGAIN)
                 return r;
-        if (r == 0 && ret_result && !(text = json_dumps(connection->call.result, JSON_COMPACT | JSON_ENCODE_ANY)))
+        if (r == 0 && ret_result &&
+            !(text = json_dumps(connection->call.result, JSON_COMPACT | JSON_ENCODE_ANY)))
                 r = link_fail(connection, -ENOMEM, "%s", strerror(ENOMEM));
         call_reset(&connection->call);
         if (r == 0 && ret_result)
@@ -199,7 +213,8 @@ int hr_call_finish(struct hr_connection *connection, int timeout_ms, char **ret_
         return r;
 }
 
-int hr_call(struct hr_connection *connection, const char *method, const char *params, char **ret_result) {
+int hr_call(struct hr_connection *connection, const char *method, const char *params,
+            char **ret_result) {
         int r = hr_call_start(connection, method, params);
 
         return r == HR_AGAIN ? hr_call_finish(connection, -1, ret_result) : r;

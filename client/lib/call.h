@@ -8,20 +8,27 @@
 
 void call_reset(struct call *call); /* forgets the call and frees what its answer brought */
 
-/* A JSON frame: the answer, a notification, or an error without an id. -EPROTO (hr_error() says how), -ENOMEM. */
+/*
+ * A JSON frame: the answer, a notification, or an error without an id. -EPROTO (hr_error() says
+ * how), -ENOMEM.
+ */
 int call_take_message(struct hr_connection *connection, struct wire_frame *frame);
 
-/* Queues a call; takes params (NULL: none). Its answer is waited for by call_finish(). -EBUSY, -ENOMEM. */
+/*
+ * Queues a call; takes params (NULL: none). Its answer is waited for by call_finish(). -EBUSY,
+ * -ENOMEM.
+ */
 int call_start(struct hr_connection *connection, const char *method, json_t *take_params);
 
 /*
- * Waits for the answer. 0: connection->call has the result and its descriptors, until call_reset(). HR_AGAIN,
- * HR_E_*, -errno as hr_call_finish().
+ * Waits for the answer. 0: connection->call has the result and its descriptors, until call_reset().
+ * HR_AGAIN, HR_E_*, -errno as hr_call_finish().
  */
 int call_finish(struct hr_connection *connection, int timeout_ms);
 
 /* Both. *ret_result is the caller's reference. */
-int call_json(struct hr_connection *connection, const char *method, json_t *take_params, json_t **ret_result);
+int call_json(struct hr_connection *connection, const char *method, json_t *take_params,
+              json_t **ret_result);
 
 /* Queues a notification to the daemon; takes params. -ENOMEM. */
 int call_notify(struct hr_connection *connection, const char *method, json_t *take_params);

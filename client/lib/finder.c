@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which daemon to talk to: a running one that has the URL, or a private one (docs/PROTOCOL.md, "Where"). A daemon
- * that does not answer, is stopped or speaks something else is passed over like one that is not there.
+ * Which daemon to talk to: a running one that has the URL, or a private one (docs/PROTOCOL.md,
+ * "Where"). A daemon that does not answer, is stopped or speaks something else is passed over like
+ * one that is not there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,12 +25,13 @@
 /* What is wanted, and why nothing was found so far. */
 struct finder {
         const struct hr_options *options;
-        const char *url; /* normal form; NULL: any daemon */
+        const char *url;       /* normal form; NULL: any daemon */
         const char *given_url; /* as it was given, with what must not be shown */
         char *error;
 };
 
-static int finder_fail(struct finder *finder, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int finder_fail(struct finder *finder, int r, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 static int finder_fail(struct finder *finder, int r, const char *format, ...) {
         va_list arguments;
@@ -44,16 +46,20 @@ static int finder_fail(struct finder *finder, int r, const char *format, ...) {
         return r;
 }
 
-static int hello(struct hr_connection *connection, const struct hr_options *options, int timeout_ms) {
+static int hello(struct hr_connection *connection, const struct hr_options *options,
+                 int timeout_ms) {
         const char *client = options->client ? options->client : "libheadrace";
-        int r = call_start(connection, "hello", json_pack("{s:s, s:[i]}", "client", client, "protocol", 1));
+        int r = call_start(connection, "hello",
+                           json_pack("{s:s, s:[i]}", "client", client, "protocol", 1));
 
         if (r == 0)
                 r = call_finish(connection, timeout_ms);
         if (r == HR_AGAIN)
-                r = link_break(connection, -ETIMEDOUT, "%s: does not answer", hr_daemon_name(connection));
+                r = link_break(connection, -ETIMEDOUT, "%s: does not answer",
+                               hr_daemon_name(connection));
         if (r == 0 && json_integer_value(json_object_get(connection->call.result, "protocol")) != 1)
-                r = link_fail(connection, HR_E_REFUSED, "%s: speaks another protocol", hr_daemon_name(connection));
+                r = link_fail(connection, HR_E_REFUSED, "%s: speaks another protocol",
+                              hr_daemon_name(connection));
         if (r == 0)
                 connection->hello = json_incref(connection->call.result);
         call_reset(&connection->call);
@@ -82,7 +88,8 @@ static int greet(struct finder *finder, int take_fd, char *take_name, pid_t help
                 link_free(connection);
                 /* It has said why, in a frame or on standard error. */
                 if (helper && (status = helper_end(helper)) > 0 && status != PRIVATE_SOURCE_REFUSED)
-                        finder_fail(finder, r, "the private daemon ended with exit code %d", status);
+                        finder_fail(finder, r, "the private daemon ended with exit code %d",
+                                    status);
                 return r;
         }
         *ret_connection = connection;
@@ -104,7 +111,8 @@ static int connect_path(const char *path, int *ret_fd) {
         return 0;
 }
 
-static int greet_path(struct finder *finder, const char *path, struct hr_connection **ret_connection) {
+static int greet_path(struct finder *finder, const char *path,
+                      struct hr_connection **ret_connection) {
         char *name = NULL;
         int fd = -1, r;
 
@@ -129,7 +137,10 @@ static bool has_same_settings(const struct hr_connection *connection) {
         return strcmp(ours, theirs) == 0;
 }
 
-/* Remembers the daemon's source that has the URL, the nearest one where there are several. -ENOENT: none has. */
+/*
+ * Remembers the daemon's source that has the URL, the nearest one where there are several. -ENOENT:
+ * none has.
+ */
 static int take_source(struct hr_connection *connection, const char *url) {
         json_t *sources = json_object_get(connection->hello, "sources"), *source, *below;
         size_t index, best_size = 0, prefix_size;
@@ -138,7 +149,8 @@ static int take_source(struct hr_connection *connection, const char *url) {
         json_array_foreach(sources, index, source) {
                 const char *candidate = json_string_value(source);
 
-                if (candidate && source_url_is_below(candidate, url, &prefix_size) && (!best || prefix_size > best_size)) {
+                if (candidate && source_url_is_below(candidate, url, &prefix_size) &&
+                    (!best || prefix_size > best_size)) {
                         best = candidate;
                         best_size = prefix_size;
                 }
@@ -155,7 +167,8 @@ static int take_source(struct hr_connection *connection, const char *url) {
         return connection->source && connection->prefix ? 0 : -ENOMEM;
 }
 
-static int try_path(struct finder *finder, const struct socket_path *path, struct hr_connection **ret_connection) {
+static int try_path(struct finder *finder, const struct socket_path *path,
+                    struct hr_connection **ret_connection) {
         struct hr_connection *connection = NULL;
         int r = greet_path(finder, path->path, &connection);
 
@@ -163,9 +176,12 @@ static int try_path(struct finder *finder, const struct socket_path *path, struc
                 return r;
         MUST(connection);
         if (finder->url && path->place == SOCKET_USER && !has_same_settings(connection))
-                r = finder_fail(finder, -ENOENT, "%s: has other storage settings in its environment", hr_daemon_name(connection));
+                r = finder_fail(finder, -ENOENT,
+                                "%s: has other storage settings in its environment",
+                                hr_daemon_name(connection));
         else if (finder->url && (r = take_source(connection, finder->url)) < 0)
-                finder_fail(finder, r, "%s: has no source with %s", hr_daemon_name(connection), finder->url);
+                finder_fail(finder, r, "%s: has no source with %s", hr_daemon_name(connection),
+                            finder->url);
         if (r < 0)
                 link_free(connection);
         else
@@ -193,9 +209,11 @@ static int start_private(struct finder *finder, struct hr_connection **ret_conne
         pid_t pid;
         int fd = -1, r;
 
-        r = helper_start(finder->options->program, finder->given_url, finder->options->arguments, &fd, &pid, &program);
+        r = helper_start(finder->options->program, finder->given_url, finder->options->arguments,
+                         &fd, &pid, &program);
         if (r < 0)
-                return finder_fail(finder, r, "cannot start %s: %s", program ? program : "headraced", strerror(-r));
+                return finder_fail(finder, r, "cannot start %s: %s",
+                                   program ? program : "headraced", strerror(-r));
         if (asprintf(&name, "private daemon %s (pid %d)", program, (int)pid) < 0)
                 name = NULL;
         r = greet(finder, fd, name, pid, HELLO_PRIVATE_MS, ret_connection);
@@ -237,18 +255,21 @@ static const struct hr_options *options_or_default(const struct hr_options *opti
 }
 
 static int check_options(struct finder *finder) {
-        if (finder->options->size_bytes == sizeof(*finder->options) && (unsigned)finder->options->daemon <= HR_DAEMON_PRIVATE)
+        if (finder->options->size_bytes == sizeof(*finder->options) &&
+            (unsigned)finder->options->daemon <= HR_DAEMON_PRIVATE)
                 return 0;
         return finder_fail(finder, -EINVAL, "not options that this library knows");
 }
 
-int hr_open(const char *url, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error) {
+int hr_open(const char *url, const struct hr_options *options,
+            struct hr_connection **ret_connection, char **ret_error) {
         struct finder finder = { .options = options_or_default(options) };
         CLEANUP(freep) char *normal = NULL;
         int r = check_options(&finder);
 
         if (r == 0 && (r = source_url_normalize(url, &normal)) < 0)
-                finder_fail(&finder, r, "%s: %s", url, r == -EINVAL ? "not a URL or a path" : strerror(-r));
+                finder_fail(&finder, r, "%s: %s", url,
+                            r == -EINVAL ? "not a URL or a path" : strerror(-r));
         if (r == 0) {
                 finder.url = normal;
                 finder.given_url = url;
@@ -257,7 +278,8 @@ int hr_open(const char *url, const struct hr_options *options, struct hr_connect
         return finish(&finder, r, ret_error);
 }
 
-int hr_connect(const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error) {
+int hr_connect(const struct hr_options *options, struct hr_connection **ret_connection,
+               char **ret_error) {
         struct finder finder = { .options = options_or_default(options) };
         int r = check_options(&finder);
 
@@ -266,7 +288,8 @@ int hr_connect(const struct hr_options *options, struct hr_connection **ret_conn
         return finish(&finder, r, ret_error);
 }
 
-int hr_connect_fd(int take_fd, const struct hr_options *options, struct hr_connection **ret_connection, char **ret_error) {
+int hr_connect_fd(int take_fd, const struct hr_options *options,
+                  struct hr_connection **ret_connection, char **ret_error) {
         struct finder finder = { .options = options_or_default(options) };
         int r = check_options(&finder);
 

@@ -50,10 +50,11 @@ static char *find_program(const char *given) {
 }
 
 /*
- * Standard input and output belong to the program; standard error stays, so that the daemon can say why it will
- * not start.
+ * Standard input and output belong to the program; standard error stays, so that the daemon can say
+ * why it will not start.
  */
-static int spawn(const char *program, char **arguments, char **environment, int socket_fd, pid_t *ret_pid) {
+static int spawn(const char *program, char **arguments, char **environment, int socket_fd,
+                 pid_t *ret_pid) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         sigset_t no_signals;
@@ -68,16 +69,20 @@ static int spawn(const char *program, char **arguments, char **environment, int 
         }
         if (!(error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)) &&
             !(error = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)) &&
-            !(error = posix_spawn_file_actions_adddup2(&actions, socket_fd, socket_fd)) && /* clears close-on-exec */
+            /* clears close-on-exec */
+            !(error = posix_spawn_file_actions_adddup2(&actions, socket_fd, socket_fd)) &&
             !(error = posix_spawnattr_setsigmask(&attributes, &no_signals)) &&
             !(error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK)))
-                error = posix_spawnp(ret_pid, program, &actions, &attributes, arguments, environment);
+                error = posix_spawnp(ret_pid, program, &actions, &attributes, arguments,
+                                     environment);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
         return -error;
 }
 
-/* Our environment and the URL, which may hold a password: a command line can be read by everybody. */
+/*
+ * Our environment and the URL, which may hold a password: a command line can be read by everybody.
+ */
 static char **environment_with(char *variable) {
         size_t count = 0, at = 0;
         char **copy;
@@ -88,13 +93,15 @@ static char **environment_with(char *variable) {
         if (!copy)
                 return NULL;
         for (size_t i = 0; i < count; i++)
-                if (strncmp(environ[i], PRIVATE_SOURCE_VARIABLE "=", strlen(PRIVATE_SOURCE_VARIABLE "=")) != 0)
+                if (strncmp(environ[i], PRIVATE_SOURCE_VARIABLE "=",
+                            strlen(PRIVATE_SOURCE_VARIABLE "=")) != 0)
                         copy[at++] = environ[i];
         copy[at] = variable;
         return copy;
 }
 
-static int start(const char *program, int socket_fd, const char *url, const char *const *arguments, pid_t *ret_pid) {
+static int start(const char *program, int socket_fd, const char *url, const char *const *arguments,
+                 pid_t *ret_pid) {
         CLEANUP(freep) char **argv = NULL, **environment = NULL;
         CLEANUP(freep) char *variable = NULL;
         char option[32];
@@ -117,8 +124,8 @@ static int start(const char *program, int socket_fd, const char *url, const char
         return spawn(program, argv, environment, socket_fd, ret_pid);
 }
 
-int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd, pid_t *ret_pid,
-                 char **ret_program) {
+int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd,
+                 pid_t *ret_pid, char **ret_program) {
         CLEANUP(close_fdp) int ours = -1;
         CLEANUP(close_fdp) int theirs = -1;
         char *program = find_program(given);
@@ -130,7 +137,8 @@ int helper_start(const char *given, const char *url, const char *const *argument
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
         ours = pair[0];
-        theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* behind the standard ones, which the child replaces */
+        /* behind the standard ones, which the child replaces */
+        theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
         r = theirs < 0 ? -errno : start(program, theirs, url, arguments, ret_pid);
         close(pair[1]);
         if (r == 0)

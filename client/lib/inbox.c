@@ -80,7 +80,8 @@ static int inbox_finish(struct inbox *inbox) {
                 inbox->payload = steal_pointer(&inbox->partial);
                 return 0;
         }
-        if (inbox->count >= INBOX_ENTRIES_MOST || inbox->held_bytes + item->entry.size_bytes > INBOX_BYTES_MOST)
+        if (inbox->count >= INBOX_ENTRIES_MOST ||
+            inbox->held_bytes + item->entry.size_bytes > INBOX_BYTES_MOST)
                 return inbox_fail(inbox, "more extents than were acknowledged");
         if (inbox->last)
                 inbox->last->next = item;

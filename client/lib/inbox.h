@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extents that come over the socket: frames in, whole extents with their queue entries out, in order. The answer
- * to `payload` is an extent too, and kept apart. What it holds is bounded: the daemon sends no more than was
- * acknowledged, and one that does is refused.
+ * Extents that come over the socket: frames in, whole extents with their queue entries out, in
+ * order. The answer to `payload` is an extent too, and kept apart. What it holds is bounded: the
+ * daemon sends no more than was acknowledged, and one that does is refused.
  */
 #pragma once
 

@@ -50,7 +50,8 @@ struct hr_connection *link_free(struct hr_connection *connection) {
         return NULL;
 }
 
-static void link_set_error(struct hr_connection *connection, const char *format, va_list arguments) {
+static void link_set_error(struct hr_connection *connection, const char *format,
+                           va_list arguments) {
         char *text = NULL;
 
         if (vasprintf(&text, format, arguments) < 0)
@@ -81,7 +82,9 @@ int link_break(struct hr_connection *connection, int r, const char *format, ...)
 static int link_flush(struct hr_connection *connection) {
         int r = wire_writer_flush(&connection->writer, connection->fd);
 
-        /* Where the daemon has closed there may still be its last words to read: receiving tells. */
+        /*
+         * Where the daemon has closed there may still be its last words to read: receiving tells.
+         */
         return r == -EPIPE || r == -ECONNRESET ? -EAGAIN : r;
 }
 
@@ -90,8 +93,10 @@ static int link_handle(struct hr_connection *connection, struct wire_frame *fram
 
         if (frame->type == WIRE_JSON)
                 r = call_take_message(connection, frame);
-        else if (frame->type == WIRE_EXTENT && (r = inbox_take_frame(&connection->inbox, frame)) == -EPROTO)
-                r = link_fail(connection, r, "%s: %s", hr_daemon_name(connection), connection->inbox.problem);
+        else if (frame->type == WIRE_EXTENT &&
+                 (r = inbox_take_frame(&connection->inbox, frame)) == -EPROTO)
+                r = link_fail(connection, r, "%s: %s", hr_daemon_name(connection),
+                              connection->inbox.problem);
         wire_frame_close_fds(frame);
         if (r < 0)
                 connection->broken = r;
@@ -104,11 +109,14 @@ static int link_receive(struct hr_connection *connection) {
         if (r == -EAGAIN)
                 return HR_AGAIN;
         if (r == -ECONNRESET)
-                return link_break(connection, r, "%s: closed the connection", hr_daemon_name(connection));
+                return link_break(connection, r, "%s: closed the connection",
+                                  hr_daemon_name(connection));
         if (r == -EPROTO)
-                return link_break(connection, r, "%s: %s", hr_daemon_name(connection), connection->reader.problem);
+                return link_break(connection, r, "%s: %s", hr_daemon_name(connection),
+                                  connection->reader.problem);
         if (r < 0)
-                return link_break(connection, r, "%s: %s", hr_daemon_name(connection), strerror(-r));
+                return link_break(connection, r, "%s: %s", hr_daemon_name(connection),
+                                  strerror(-r));
         return 0;
 }
 
@@ -120,7 +128,8 @@ int link_pump(struct hr_connection *connection) {
                 return connection->broken;
         r = link_flush(connection);
         if (r < 0 && r != -EAGAIN)
-                return link_break(connection, r, "%s: %s", hr_daemon_name(connection), strerror(-r));
+                return link_break(connection, r, "%s: %s", hr_daemon_name(connection),
+                                  strerror(-r));
         if ((r = link_receive(connection)))
                 return r;
         while ((r = wire_reader_next(&connection->reader, &frame)) == 0) {
@@ -128,7 +137,8 @@ int link_pump(struct hr_connection *connection) {
                         return r;
         }
         if (r == -EPROTO)
-                return link_break(connection, r, "%s: %s", hr_daemon_name(connection), connection->reader.problem);
+                return link_break(connection, r, "%s: %s", hr_daemon_name(connection),
+                                  connection->reader.problem);
         return 0;
 }
 
@@ -188,7 +198,8 @@ const char *hr_prefix(const struct hr_connection *connection) {
         return connection->prefix ? connection->prefix : "";
 }
 
-void hr_on_notification(struct hr_connection *connection, void (*function)(void *userdata, const char *method, const char *params),
+void hr_on_notification(struct hr_connection *connection,
+                        void (*function)(void *userdata, const char *method, const char *params),
                         void *userdata) {
         connection->on_notification = function;
         connection->notification_userdata = userdata;

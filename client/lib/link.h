@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection itself: the socket with its frames, and what the calls of the library keep between each other.
- * Frames are handed to whom they are for as they arrive: answers and notifications to call.h, extents to the inbox
- * of inbox.h.
+ * The connection itself: the socket with its frames, and what the calls of the library keep between
+ * each other. Frames are handed to whom they are for as they arrive: answers and notifications to
+ * call.h, extents to the inbox of inbox.h.
  */
 #pragma once
 
@@ -48,8 +48,9 @@ struct hr_connection {
         pid_t helper; /* private daemon, 0: none */
 
         char *error;
-        int broken;           /* -errno: the connection is of no more use */
-        int64_t refusal_code; /* of an error without an id, by which the daemon ended the connection or the stream */
+        int broken; /* -errno: the connection is of no more use */
+        /* of an error without an id, by which the daemon ended the connection or the stream */
+        int64_t refusal_code;
         char *refusal_message;
 };
 
@@ -58,14 +59,16 @@ int link_new(int take_fd, struct hr_connection **ret_connection);
 struct hr_connection *link_free(struct hr_connection *connection);
 
 /* Remembers the text as hr_error() and returns r. */
-int link_fail(struct hr_connection *connection, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int link_fail(struct hr_connection *connection, int r, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 /* As link_fail(), and every later use of the socket gives r. */
-int link_break(struct hr_connection *connection, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int link_break(struct hr_connection *connection, int r, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 /*
- * Sends what waits and handles what has arrived, without waiting. 0: something was handled; HR_AGAIN; negative:
- * the connection is broken.
+ * Sends what waits and handles what has arrived, without waiting. 0: something was handled;
+ * HR_AGAIN; negative: the connection is broken.
  */
 int link_pump(struct hr_connection *connection);
 

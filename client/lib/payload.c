@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Payloads in place. An external one comes as an extent of its own with one record, by either transport; it is
- * kept until the next payload or the next batch.
+ * Payloads in place. An external one comes as an extent of its own with one record, by either
+ * transport; it is kept until the next payload or the next batch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +14,22 @@
 #include "client/lib/stream.h"
 #include "client/lib/subscribe.h"
 
-_Static_assert(sizeof(struct hr_record) == sizeof(struct extent_record), "records are read in place");
-_Static_assert(offsetof(struct hr_record, payload_offset) == offsetof(struct extent_record, payload_offset), "layout");
-_Static_assert(offsetof(struct hr_record, value_index) == offsetof(struct extent_record, value_index), "layout");
+_Static_assert(sizeof(struct hr_record) == sizeof(struct extent_record),
+               "records are read in place");
+_Static_assert(offsetof(struct hr_record, payload_offset) ==
+                       offsetof(struct extent_record, payload_offset),
+               "layout");
+_Static_assert(offsetof(struct hr_record, value_index) ==
+                       offsetof(struct extent_record, value_index),
+               "layout");
 _Static_assert((int)HR_RECORD_EXTERNAL == (int)EXTENT_RECORD_EXTERNAL, "layout");
 _Static_assert((int)HR_KIND_MARK == (int)EXTENT_KIND_MARK, "layout");
 _Static_assert((int)HR_CLASS_BLOBS == (int)EXTENT_CLASS_BLOBS, "layout");
 _Static_assert(HR_SERIES_NONE == EXTENT_SERIES_NONE, "layout");
 
 static int payload_fail(struct hr_connection *connection, const char *problem) {
-        return link_fail(connection, -EPROTO, "%s: payload: %s", hr_daemon_name(connection), problem);
+        return link_fail(connection, -EPROTO, "%s: payload: %s", hr_daemon_name(connection),
+                         problem);
 }
 
 static int map_answer(struct hr_connection *connection, struct stream *stream) {
@@ -54,12 +60,14 @@ static int wait_for_frames(struct hr_connection *connection, struct stream *stre
 }
 
 static json_t *request_json(const struct extent_view *view, const struct hr_record *record) {
-        return json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(view->header->file_id), "file_version",
-                         subscribe_hex(view->header->file_version), "offset", (json_int_t)record->source_offset, "index",
+        return json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(view->header->file_id),
+                         "file_version", subscribe_hex(view->header->file_version), "offset",
+                         (json_int_t)record->source_offset, "index",
                          (json_int_t)record->value_index);
 }
 
-static int fetch(struct hr_connection *connection, const struct hr_record *record, struct extent_view *ret_view) {
+static int fetch(struct hr_connection *connection, const struct hr_record *record,
+                 struct extent_view *ret_view) {
         struct stream *stream = connection->stream;
         const void *extent;
         uint64_t size;
@@ -69,7 +77,8 @@ static int fetch(struct hr_connection *connection, const struct hr_record *recor
                 return r;
         r = call_finish(connection, -1);
         if (r == 0)
-                r = connection->call.fd_count ? map_answer(connection, stream) : wait_for_frames(connection, stream);
+                r = connection->call.fd_count ? map_answer(connection, stream)
+                                              : wait_for_frames(connection, stream);
         call_reset(&connection->call);
         if (r)
                 return r;
@@ -98,8 +107,8 @@ static void fill_payload(const struct extent_payload_view *view, struct hr_paylo
         };
 }
 
-int hr_payload(struct hr_connection *connection, const struct hr_batch *batch, const struct hr_record *record,
-               struct hr_payload *ret_payload) {
+int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
+               const struct hr_record *record, struct hr_payload *ret_payload) {
         struct stream *stream = connection->stream;
         struct extent_payload_view payload;
         struct extent_view view;

@@ -29,7 +29,8 @@ static int text_copy(struct extent_string string, struct hr_text *ret_text) {
 }
 
 static bool text_equals(struct hr_text text, struct extent_string string) {
-        return text.size == string.size && (string.size == 0 || memcmp(text.bytes, string.bytes, string.size) == 0);
+        return text.size == string.size &&
+               (string.size == 0 || memcmp(text.bytes, string.bytes, string.size) == 0);
 }
 
 static struct extent_string string_of(struct hr_text text) {
@@ -132,8 +133,8 @@ static int files_grow(struct series_table *table) {
         return 0;
 }
 
-static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct extent_string run, struct extent_string tag,
-                      struct known_series **ret_series) {
+static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct extent_string run,
+                      struct extent_string tag, struct known_series **ret_series) {
         CLEANUP(series_freep) struct known_series *series = calloc(1, sizeof(*series));
         const struct extent_string none = { NULL, 0 };
         struct hr_series *public;
@@ -144,16 +145,17 @@ static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct e
         public->id = id;
         public->number = number;
         series->source_id = source_id;
-        if (text_copy(run, &public->run) < 0 || text_copy(tag, &public->tag) < 0 || text_copy(none, &public->plugin) < 0 ||
-            text_copy(none, &public->content) < 0 || text_copy(none, &public->display_name) < 0 ||
-            text_copy(none, &public->description) < 0)
+        if (text_copy(run, &public->run) < 0 || text_copy(tag, &public->tag) < 0 ||
+            text_copy(none, &public->plugin) < 0 || text_copy(none, &public->content) < 0 ||
+            text_copy(none, &public->display_name) < 0 || text_copy(none, &public->description) < 0)
                 return -ENOMEM;
         *ret_series = steal_pointer(&series);
         return 0;
 }
 
-int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run,
-                     struct extent_string tag, struct known_series **ret_series, bool *ret_added) {
+int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id,
+                     struct extent_string run, struct extent_string tag,
+                     struct known_series **ret_series, bool *ret_added) {
         struct known_series *series, **chain;
         int r = series_grow(table);
 
@@ -161,8 +163,8 @@ int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id
                 return r;
         chain = &table->series[id & (table->series_space - 1)];
         for (series = *chain; series; series = series->next) {
-                if (series->public.id == id && series->source_id == source_id && text_equals(series->public.tag, tag) &&
-                    text_equals(series->public.run, run)) {
+                if (series->public.id == id && series->source_id == source_id &&
+                    text_equals(series->public.tag, tag) && text_equals(series->public.run, run)) {
                         *ret_series = series;
                         *ret_added = false;
                         return 0;
@@ -179,11 +181,13 @@ int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id
         return 0;
 }
 
-int series_table_set(struct known_series *series, uint8_t data_class, struct extent_string plugin, struct extent_string content,
-                     struct extent_string display_name, struct extent_string description) {
+int series_table_set(struct known_series *series, uint8_t data_class, struct extent_string plugin,
+                     struct extent_string content, struct extent_string display_name,
+                     struct extent_string description) {
         const struct extent_string strings[] = { plugin, content, display_name, description };
         struct hr_series *public = &series->public;
-        struct hr_text *texts[] = { &public->plugin, &public->content, &public->display_name, &public->description };
+        struct hr_text *texts[] = { &public->plugin, &public->content, &public->display_name,
+                                    &public->description };
         struct hr_text copies[ARRAY_SIZE(strings)] = { 0 };
         int r = 0;
 
@@ -207,21 +211,22 @@ int series_table_set(struct known_series *series, uint8_t data_class, struct ext
         return 0;
 }
 
-bool series_table_learn(struct known_series *series, const struct extent_view *view, const struct extent_series *entry,
-                        int *ret_r) {
+bool series_table_learn(struct known_series *series, const struct extent_view *view,
+                        const struct extent_series *entry, int *ret_r) {
         struct metadata metadata = series->metadata;
 
         *ret_r = 0;
         if (!metadata_update(&metadata, view, entry))
                 return false;
         series->metadata = metadata;
-        *ret_r = series_table_set(series, metadata.data_class, metadata.plugin, metadata.content, metadata.display_name,
-                                  metadata.description);
+        *ret_r = series_table_set(series, metadata.data_class, metadata.plugin, metadata.content,
+                                  metadata.display_name, metadata.description);
         return *ret_r == 0;
 }
 
-int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id, const char *source, struct extent_string run,
-                          struct extent_string path, struct known_file **ret_file) {
+int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id,
+                          const char *source, struct extent_string run, struct extent_string path,
+                          struct known_file **ret_file) {
         CLEANUP(file_freep) struct known_file *file = NULL;
         const struct extent_string source_string = { (const uint8_t *)source, strlen(source) };
         struct known_file **chain;
@@ -231,14 +236,15 @@ int series_table_add_file(struct series_table *table, uint64_t source_id, uint64
                 return r;
         chain = &table->files[id & (table->file_space - 1)];
         for (struct known_file *found = *chain; found; found = found->next) {
-                if (found->public.id == id && found->source_id == source_id && text_equals(found->public.path, path)) {
+                if (found->public.id == id && found->source_id == source_id &&
+                    text_equals(found->public.path, path)) {
                         *ret_file = found;
                         return 0;
                 }
         }
         file = calloc(1, sizeof(*file));
-        if (!file || text_copy(source_string, &file->public.source) < 0 || text_copy(run, &file->public.run) < 0 ||
-            text_copy(path, &file->public.path) < 0)
+        if (!file || text_copy(source_string, &file->public.source) < 0 ||
+            text_copy(run, &file->public.run) < 0 || text_copy(path, &file->public.path) < 0)
                 return -ENOMEM;
         file->public.id = id;
         file->source_id = source_id;
@@ -252,7 +258,8 @@ int series_table_add_file(struct series_table *table, uint64_t source_id, uint64
 struct known_file *series_table_find_file(const struct series_table *table, uint64_t id) {
         if (!table->file_space)
                 return NULL;
-        for (struct known_file *file = table->files[id & (table->file_space - 1)]; file; file = file->next) {
+        for (struct known_file *file = table->files[id & (table->file_space - 1)]; file;
+             file = file->next) {
                 if (file->public.id == id)
                         return file;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The series and files that were seen, each once, with what is known of them by now. Ids are hints, as everywhere:
- * two names with the same id are two entries.
+ * The series and files that were seen, each once, with what is known of them by now. Ids are hints,
+ * as everywhere: two names with the same id are two entries.
  */
 #pragma once
 
@@ -38,19 +38,25 @@ void series_table_init(struct series_table *table);
 void series_table_deinit(struct series_table *table);
 
 /* Finds or makes the series of an extent. *ret_added tells which. -ENOMEM. */
-int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id, struct extent_string run,
-                     struct extent_string tag, struct known_series **ret_series, bool *ret_added);
+int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id,
+                     struct extent_string run, struct extent_string tag,
+                     struct known_series **ret_series, bool *ret_added);
 
-/* Goes on with the metadata of an extent, and keeps a copy. True if it changed. -ENOMEM as *ret_r. */
-bool series_table_learn(struct known_series *series, const struct extent_view *view, const struct extent_series *entry, int *ret_r);
+/*
+ * Goes on with the metadata of an extent, and keeps a copy. True if it changed. -ENOMEM as *ret_r.
+ */
+bool series_table_learn(struct known_series *series, const struct extent_view *view,
+                        const struct extent_series *entry, int *ret_r);
 
 /* Sets the metadata that the daemon resolved. -ENOMEM. */
-int series_table_set(struct known_series *series, uint8_t data_class, struct extent_string plugin, struct extent_string content,
-                     struct extent_string display_name, struct extent_string description);
+int series_table_set(struct known_series *series, uint8_t data_class, struct extent_string plugin,
+                     struct extent_string content, struct extent_string display_name,
+                     struct extent_string description);
 
 /* Finds or makes the file. run and path are what the caller sees. -ENOMEM. */
-int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id, const char *source, struct extent_string run,
-                          struct extent_string path, struct known_file **ret_file);
+int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id,
+                          const char *source, struct extent_string run, struct extent_string path,
+                          struct known_file **ret_file);
 
 /* NULL: never seen. */
 struct known_file *series_table_find_file(const struct series_table *table, uint64_t id);

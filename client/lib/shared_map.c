@@ -11,7 +11,10 @@
 #include "common/base.h"
 #include "common/extent_format.h"
 
-/* Without the first a truncation could fault a reader; the others keep other clients from changing what we read. */
+/*
+ * Without the first a truncation could fault a reader; the others keep other clients from changing
+ * what we read.
+ */
 #define SEALS_ACK (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SEALS_DATA (SEALS_ACK | F_SEAL_FUTURE_WRITE)
 
@@ -21,12 +24,14 @@ static int map_fail(struct shared_map *map, int r, const char *problem) {
 }
 
 /* Maps a sealed memory file whole. */
-static int map_file(int fd, int seals, uint64_t least_bytes, int protection, const void **ret_memory, uint64_t *ret_bytes) {
+static int map_file(int fd, int seals, uint64_t least_bytes, int protection,
+                    const void **ret_memory, uint64_t *ret_bytes) {
         int have = fcntl(fd, F_GET_SEALS);
         struct stat info;
         void *memory;
 
-        if (have < 0 || (have & seals) != seals || fstat(fd, &info) < 0 || (uint64_t)info.st_size < least_bytes)
+        if (have < 0 || (have & seals) != seals || fstat(fd, &info) < 0 ||
+            (uint64_t)info.st_size < least_bytes)
                 return -EBADF;
         memory = mmap(NULL, (size_t)info.st_size, protection, MAP_SHARED, fd, 0);
         if (memory == MAP_FAILED)
@@ -40,7 +45,8 @@ static int map_file(int fd, int seals, uint64_t least_bytes, int protection, con
 static bool is_inside(uint64_t area_bytes, uint64_t offset, uint64_t count, uint64_t size) {
         uint64_t bytes;
 
-        return !__builtin_mul_overflow(count, size, &bytes) && offset <= area_bytes && bytes <= area_bytes - offset;
+        return !__builtin_mul_overflow(count, size, &bytes) && offset <= area_bytes &&
+               bytes <= area_bytes - offset;
 }
 
 static const char *take_super(struct shared_map *map, uint64_t *ret_instance_id) {
@@ -53,11 +59,14 @@ static const char *take_super(struct shared_map *map, uint64_t *ret_instance_id)
                 return "the ring is of another version";
         if (super.size_bytes != map->data_bytes)
                 return "the ring's size is not that of its memory";
-        if (super.segment_count == 0 || super.segment_bytes < RING_SEGMENT_MIN_BYTES || super.segment_bytes % EXTENT_ALIGNMENT ||
-            super.segments_offset % EXTENT_ALIGNMENT || super.table_offset % sizeof(uint64_t))
+        if (super.segment_count == 0 || super.segment_bytes < RING_SEGMENT_MIN_BYTES ||
+            super.segment_bytes % EXTENT_ALIGNMENT || super.segments_offset % EXTENT_ALIGNMENT ||
+            super.table_offset % sizeof(uint64_t))
                 return "the ring's segments make no sense";
-        if (!is_inside(map->data_bytes, super.segments_offset, super.segment_count, super.segment_bytes) ||
-            !is_inside(map->data_bytes, super.table_offset, super.segment_count, sizeof(struct ring_segment)))
+        if (!is_inside(map->data_bytes, super.segments_offset, super.segment_count,
+                       super.segment_bytes) ||
+            !is_inside(map->data_bytes, super.table_offset, super.segment_count,
+                       sizeof(struct ring_segment)))
                 return "the ring's segments are outside of its memory";
         map->segments_offset = super.segments_offset;
         map->segment_bytes = super.segment_bytes;
@@ -77,7 +86,8 @@ static const char *take_queue(struct shared_map *map, uint64_t instance_id) {
                 return "the queue is of another version";
         if (map->queue->instance_id != instance_id)
                 return "the queue is of another ring";
-        if (entry_count == 0 || (entry_count & (entry_count - 1)) || entries_offset % sizeof(struct ring_entry) ||
+        if (entry_count == 0 || (entry_count & (entry_count - 1)) ||
+            entries_offset % sizeof(struct ring_entry) ||
             !is_inside(map->queue_bytes, entries_offset, entry_count, sizeof(struct ring_entry)))
                 return "the queue's entries are outside of its memory";
         map->entry_count = entry_count;
@@ -90,17 +100,21 @@ static int map_take(struct shared_map *map, const int fds[3]) {
         uint64_t instance_id = 0;
         int r;
 
-        if ((r = map_file(fds[0], SEALS_DATA, sizeof(struct ring_super), PROT_READ, &data, &map->data_bytes)) < 0)
+        if ((r = map_file(fds[0], SEALS_DATA, sizeof(struct ring_super), PROT_READ, &data,
+                          &map->data_bytes)) < 0)
                 return map_fail(map, r, "the data fd is not sealed, or too small");
         map->data = data;
-        if ((r = map_file(fds[1], SEALS_DATA, sizeof(struct ring_queue), PROT_READ, &queue, &map->queue_bytes)) < 0)
+        if ((r = map_file(fds[1], SEALS_DATA, sizeof(struct ring_queue), PROT_READ, &queue,
+                          &map->queue_bytes)) < 0)
                 return map_fail(map, r, "the queue fd is not sealed, or too small");
         map->queue = queue;
-        if ((r = map_file(fds[2], SEALS_ACK, sizeof(struct ring_ack), PROT_READ | PROT_WRITE, &ack, &map->ack_bytes)) < 0)
+        if ((r = map_file(fds[2], SEALS_ACK, sizeof(struct ring_ack), PROT_READ | PROT_WRITE, &ack,
+                          &map->ack_bytes)) < 0)
                 return map_fail(map, r, "the ack fd is not sealed, or too small");
         map->ack = (struct ring_ack *)(uintptr_t)ack;
         MUST(data && queue && ack);
-        if ((map->problem = take_super(map, &instance_id)) || (map->problem = take_queue(map, instance_id)))
+        if ((map->problem = take_super(map, &instance_id)) ||
+            (map->problem = take_queue(map, instance_id)))
                 return -EBADF;
         return 0;
 }
@@ -139,8 +153,10 @@ static int map_look(struct shared_map *map) {
         return 0;
 }
 
-static int map_find_extent(struct shared_map *map, const struct ring_entry *entry, const uint8_t **ret_extent) {
-        const struct ring_segment *table = (const struct ring_segment *)(map->data + map->table_offset);
+static int map_find_extent(struct shared_map *map, const struct ring_entry *entry,
+                           const uint8_t **ret_extent) {
+        const struct ring_segment *table = (const struct ring_segment *)(map->data +
+                                                                         map->table_offset);
 
         if (entry->size_bytes == 0) {
                 *ret_extent = NULL;
@@ -149,13 +165,16 @@ static int map_find_extent(struct shared_map *map, const struct ring_entry *entr
         if (entry->segment >= map->segment_count || entry->offset_bytes % EXTENT_ALIGNMENT ||
             !is_inside(map->segment_bytes, entry->offset_bytes, 1, entry->size_bytes))
                 return map_fail(map, -EPROTO, "an entry lies outside of its segment");
-        if (atomic_load_explicit(&table[entry->segment].generation, memory_order_relaxed) != entry->generation)
+        if (atomic_load_explicit(&table[entry->segment].generation, memory_order_relaxed) !=
+            entry->generation)
                 return map_fail(map, -EPROTO, "an entry's segment was recycled under it");
-        *ret_extent = map->data + map->segments_offset + entry->segment * map->segment_bytes + entry->offset_bytes;
+        *ret_extent = map->data + map->segments_offset + entry->segment * map->segment_bytes +
+                      entry->offset_bytes;
         return 0;
 }
 
-int shared_map_next(struct shared_map *map, struct ring_entry *ret_entry, const uint8_t **ret_extent) {
+int shared_map_next(struct shared_map *map, struct ring_entry *ret_entry,
+                    const uint8_t **ret_extent) {
         int r;
 
         if (map->taken == map->tail && (r = map_look(map)) < 0)

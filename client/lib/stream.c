@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order of one hr_next(): the last batch is acknowledged; entries are taken as long as there are some; only where
- * there is none is the socket looked at, and then slept on. What the daemon had delivered before it went is so
- * read before its end is reported.
+ * Order of one hr_next(): the last batch is acknowledged; entries are taken as long as there are
+ * some; only where there is none is the socket looked at, and then slept on. What the daemon had
+ * delivered before it went is so read before its end is reported.
  */
 #include "client/lib/stream.h"
 
@@ -68,7 +68,8 @@ static int acknowledge(struct hr_connection *connection) {
                 if (stream->acked == stream->taken)
                         return 0;
                 stream->acked = stream->taken;
-                return call_notify(connection, "ack", json_pack("{s:I}", "position", (json_int_t)stream->acked));
+                return call_notify(connection, "ack",
+                                   json_pack("{s:I}", "position", (json_int_t)stream->acked));
         }
         if (!shared_map_acknowledge(&stream->map))
                 return 0;
@@ -78,7 +79,8 @@ static int acknowledge(struct hr_connection *connection) {
 }
 
 /* The next entry of either transport. 0, HR_AGAIN, -EPROTO. */
-static int take_entry(struct hr_connection *connection, struct ring_entry *ret_entry, const uint8_t **ret_extent) {
+static int take_entry(struct hr_connection *connection, struct ring_entry *ret_entry,
+                      const uint8_t **ret_extent) {
         struct stream *stream = connection->stream;
         int r;
 
@@ -108,11 +110,13 @@ static bool globs_match(const struct globs *globs, struct hr_text text) {
 }
 
 static bool is_wanted(const struct stream *stream, const struct hr_series *series) {
-        return globs_match(&stream->tags, series->tag) && globs_match(&stream->plugins, series->plugin);
+        return globs_match(&stream->tags, series->tag) &&
+               globs_match(&stream->plugins, series->plugin);
 }
 
 /* The name below the prefix; "." for the prefix itself. False: it lies elsewhere. */
-static bool strip_prefix(const char *prefix, struct extent_string name, bool is_run, struct extent_string *ret_name) {
+static bool strip_prefix(const char *prefix, struct extent_string name, bool is_run,
+                         struct extent_string *ret_name) {
         size_t size = strlen(prefix);
 
         *ret_name = name;
@@ -132,8 +136,10 @@ static bool strip_prefix(const char *prefix, struct extent_string name, bool is_
 
 /* ---- Batches --------------------------------------------------------------------------------- */
 
-static int take_news(struct hr_connection *connection, const struct ring_entry *entry, struct hr_batch *batch) {
-        struct known_file *file = series_table_find_file(&connection->stream->table, entry->file_id);
+static int take_news(struct hr_connection *connection, const struct ring_entry *entry,
+                     struct hr_batch *batch) {
+        struct known_file *file = series_table_find_file(&connection->stream->table,
+                                                         entry->file_id);
 
         if (entry->flags & RING_ENTRY_END) {
                 connection->stream->ended = true;
@@ -151,24 +157,29 @@ static int take_news(struct hr_connection *connection, const struct ring_entry *
         batch->file_version = entry->generation;
         batch->begin_offset = batch->end_offset = entry->source_offset;
         batch->lost_count = entry->lost_count;
-        batch->next = (struct hr_position){ .file_id = entry->file_id, .file_version = entry->generation };
+        batch->next = (struct hr_position){ .file_id = entry->file_id,
+                                            .file_version = entry->generation };
         return 0;
 }
 
-static int learn_series(struct hr_connection *connection, const struct extent_view *view, struct extent_string run,
-                        uint32_t index) {
+static int learn_series(struct hr_connection *connection, const struct extent_view *view,
+                        struct extent_string run, uint32_t index) {
         struct stream *stream = connection->stream;
         const struct extent_series *entry = &view->series[index];
         struct known_series *series;
         bool added, changed, is_behind;
         int r;
 
-        r = series_table_add(&stream->table, view->header->source_id, entry->series_id, run, extent_view_tag(view, entry), &series,
-                             &added);
+        r = series_table_add(&stream->table, view->header->source_id, entry->series_id, run,
+                             extent_view_tag(view, entry), &series, &added);
         if (r < 0)
                 return r;
-        /* Where the stream began behind the start, or the texts were too long for the extent, the daemon knows more. */
-        is_behind = stream->asks_series && !series->metadata.is_given && !(entry->flags & EXTENT_SERIES_METADATA);
+        /*
+         * Where the stream began behind the start, or the texts were too long for the extent, the
+         * daemon knows more.
+         */
+        is_behind = stream->asks_series && !series->metadata.is_given &&
+                    !(entry->flags & EXTENT_SERIES_METADATA);
         if (!series->was_asked && (is_behind || entry->flags & EXTENT_SERIES_LEFT_OUT)) {
                 if ((r = subscribe_ask_series(connection, series)) < 0)
                         return r;
@@ -211,9 +222,11 @@ static bool has_wrong_series(const struct extent_view *view, uint32_t first, uin
 }
 
 /* Where a stream goes on behind the records [first, +count) of the extent. */
-static struct hr_position position_behind(const struct extent_view *view, uint32_t first, uint32_t count) {
+static struct hr_position position_behind(const struct extent_view *view, uint32_t first,
+                                          uint32_t count) {
         const struct extent_header *header = view->header;
-        struct hr_position position = { .file_id = header->file_id, .file_version = header->file_version };
+        struct hr_position position = { .file_id = header->file_id,
+                                        .file_version = header->file_version };
 
         if (first + count < view->record_count) {
                 const struct extent_record *record = extent_view_record(view, first + count);
@@ -229,7 +242,8 @@ static struct hr_position position_behind(const struct extent_view *view, uint32
         return position;
 }
 
-static void fill_batch(struct stream *stream, const struct ring_entry *entry, struct hr_batch *batch) {
+static void fill_batch(struct stream *stream, const struct ring_entry *entry,
+                       struct hr_batch *batch) {
         const struct extent_view *view = &stream->view;
         const struct extent_header *header = view->header;
 
@@ -248,8 +262,8 @@ static void fill_batch(struct stream *stream, const struct ring_entry *entry, st
         batch->marks_ = stream->tags.count == 0 && stream->plugins.count == 0;
 }
 
-static int take_records(struct hr_connection *connection, const struct ring_entry *entry, const uint8_t *extent,
-                        struct hr_batch *batch) {
+static int take_records(struct hr_connection *connection, const struct ring_entry *entry,
+                        const uint8_t *extent, struct hr_batch *batch) {
         struct stream *stream = connection->stream;
         struct extent_view *view = &stream->view;
         struct extent_string run, path;
@@ -258,10 +272,13 @@ static int take_records(struct hr_connection *connection, const struct ring_entr
 
         if (extent_view_init(view, extent, entry->size_bytes) < 0)
                 return stream_fail(connection, -EPROTO, "an entry leads to no extent");
-        if (entry->first_record > view->record_count || entry->record_count > view->record_count - entry->first_record)
-                return stream_fail(connection, -EPROTO, "an entry has more records than its extent");
+        if (entry->first_record > view->record_count ||
+            entry->record_count > view->record_count - entry->first_record)
+                return stream_fail(connection, -EPROTO,
+                                   "an entry has more records than its extent");
         if (view->header->file_id != entry->file_id)
-                return stream_fail(connection, -EPROTO, "an entry and its extent are of different files");
+                return stream_fail(connection, -EPROTO,
+                                   "an entry and its extent are of different files");
         if (has_wrong_series(view, entry->first_record, entry->record_count))
                 return stream_fail(connection, -EPROTO, "a record has a series that is not there");
         if (stream->has_source && view->header->source_id != stream->source_id)
@@ -270,7 +287,8 @@ static int take_records(struct hr_connection *connection, const struct ring_entr
             !strip_prefix(hr_prefix(connection), extent_view_file_path(view), false, &path))
                 return STREAM_E_SKIP;
         r = series_table_add_file(&stream->table, view->header->source_id, view->header->file_id,
-                                  subscribe_source_url(connection, view->header->source_id), run, path, &file);
+                                  subscribe_source_url(connection, view->header->source_id), run,
+                                  path, &file);
         if (r == 0)
                 r = reserve_series(stream, view->series_count);
         for (uint32_t i = 0; i < view->series_count && r == 0; i++)
@@ -294,7 +312,8 @@ static int take_batch(struct hr_connection *connection, struct hr_batch *ret_bat
         batch.flags = (entry.flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) |
                       (entry.flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
                       (entry.flags & RING_ENTRY_DAMAGED ? HR_BATCH_DAMAGED : 0);
-        r = extent ? take_records(connection, &entry, extent, &batch) : take_news(connection, &entry, &batch);
+        r = extent ? take_records(connection, &entry, extent, &batch)
+                   : take_news(connection, &entry, &batch);
         if (r == 0)
                 *ret_batch = batch;
         return r;
@@ -305,7 +324,8 @@ static int take_batch(struct hr_connection *connection, struct hr_batch *ret_bat
 /* The queue is empty and the socket gave r: what is that for the caller? */
 static int report_end(struct hr_connection *connection, int r) {
         if (connection->refusal_message)
-                return link_fail(connection, call_outcome(connection->refusal_code), "%s", connection->refusal_message);
+                return link_fail(connection, call_outcome(connection->refusal_code), "%s",
+                                 connection->refusal_message);
         return r;
 }
 
@@ -313,10 +333,15 @@ static int report_end(struct hr_connection *connection, int r) {
 static int wait_for_reason(struct hr_connection *connection) {
         int r = link_wait(connection, link_deadline(REASON_MS));
 
-        return r == HR_AGAIN ? link_break(connection, -ECONNRESET, "%s: ended the session", hr_daemon_name(connection)) : r;
+        return r == HR_AGAIN ? link_break(connection, -ECONNRESET, "%s: ended the session",
+                                          hr_daemon_name(connection))
+                             : r;
 }
 
-/* Nothing is there: hears what the socket has to say, and sleeps where it has nothing. 0: look again. */
+/*
+ * Nothing is there: hears what the socket has to say, and sleeps where it has nothing. 0: look
+ * again.
+ */
 static int wait_for_entries(struct hr_connection *connection, int64_t deadline_ms) {
         struct stream *stream = connection->stream;
         bool is_map = stream->transport == HR_TRANSPORT_MAP;
@@ -327,7 +352,8 @@ static int wait_for_entries(struct hr_connection *connection, int64_t deadline_m
         r = link_pump(connection);
         if (r != HR_AGAIN || (r = report_end(connection, 0)))
                 return r;
-        return is_map && shared_map_is_closed(&stream->map) ? wait_for_reason(connection) : link_wait(connection, deadline_ms);
+        return is_map && shared_map_is_closed(&stream->map) ? wait_for_reason(connection)
+                                                            : link_wait(connection, deadline_ms);
 }
 
 static void pump_now_and_then(struct hr_connection *connection) {
@@ -363,7 +389,9 @@ int hr_next(struct hr_connection *connection, int timeout_ms, struct hr_batch *r
                                 acknowledge(connection);
                         return r;
                 }
-                /* The socket's end may have overtaken entries: one more look before it is reported. */
+                /*
+                 * The socket's end may have overtaken entries: one more look before it is reported.
+                 */
                 if (is_last_look)
                         return report_end(connection, lost);
                 r = wait_for_entries(connection, deadline_ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream of a subscription: entries of either transport, checked, into batches. The extent of the current
- * batch stays in place until the next entry is asked for; only then is it acknowledged.
+ * The stream of a subscription: entries of either transport, checked, into batches. The extent of
+ * the current batch stays in place until the next entry is asked for; only then is it acknowledged.
  */
 #pragma once
 

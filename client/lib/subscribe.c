@@ -11,7 +11,9 @@
 #include "common/name_id.h"
 
 static const char *const order_names[] = { [HR_ORDER_RUN] = "run", [HR_ORDER_SORTED] = "sorted" };
-static const char *const transport_names[] = { [HR_TRANSPORT_MAP] = "map", [HR_TRANSPORT_INLINE] = "inline" };
+static const char *const transport_names[] = {
+        [HR_TRANSPORT_MAP] = "map", [HR_TRANSPORT_INLINE] = "inline"
+};
 
 json_t *subscribe_hex(uint64_t id) {
         char text[17];
@@ -65,7 +67,8 @@ static int append_runs_below(json_t *array, const char *prefix, const char *cons
         return r;
 }
 
-static int set_globs(json_t *params, const char *name, const char *prefix, const char *const *globs) {
+static int set_globs(json_t *params, const char *name, const char *prefix,
+                     const char *const *globs) {
         json_t *array;
         int r = 0;
 
@@ -87,9 +90,12 @@ static json_t *positions_json(const struct hr_subscription *subscription) {
         for (size_t i = 0; i < subscription->position_count; i++) {
                 const struct hr_position *position = &subscription->positions[i];
 
-                json_array_append_new(array, json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(position->file_id),
-                                                       "file_version", subscribe_hex(position->file_version), "offset",
-                                                       (json_int_t)position->offset, "index", (json_int_t)position->index));
+                json_array_append_new(array,
+                                      json_pack("{s:o, s:o, s:I, s:I}", "file",
+                                                subscribe_hex(position->file_id), "file_version",
+                                                subscribe_hex(position->file_version), "offset",
+                                                (json_int_t)position->offset, "index",
+                                                (json_int_t)position->index));
         }
         return json_pack("{s:o}", "positions", array);
 }
@@ -100,9 +106,11 @@ static json_t *from_json(const struct hr_subscription *subscription) {
         return json_string(subscription->from == HR_FROM_NOW ? "now" : "start");
 }
 
-static int subscription_json(struct hr_connection *connection, const struct hr_subscription *subscription, json_t **ret_params) {
-        json_t *params = json_pack("{s:s, s:b, s:s, s:o*}", "order", order_names[subscription->order], "follow",
-                                   subscription->follow, "transport", transport_names[subscription->transport], "from",
+static int subscription_json(struct hr_connection *connection,
+                             const struct hr_subscription *subscription, json_t **ret_params) {
+        json_t *params = json_pack("{s:s, s:b, s:s, s:o*}", "order",
+                                   order_names[subscription->order], "follow", subscription->follow,
+                                   "transport", transport_names[subscription->transport], "from",
                                    from_json(subscription));
         int r = params ? 0 : -ENOMEM;
 
@@ -116,7 +124,8 @@ static int subscription_json(struct hr_connection *connection, const struct hr_s
                 r = set_globs(params, "plugins", "", subscription->plugins);
         if (r < 0) {
                 json_decref(params);
-                return link_fail(connection, r, "subscribe: %s", r == -EINVAL ? "a filter is not UTF-8" : strerror(-r));
+                return link_fail(connection, r, "subscribe: %s",
+                                 r == -EINVAL ? "a filter is not UTF-8" : strerror(-r));
         }
         *ret_params = params;
         return 0;
@@ -140,7 +149,8 @@ static int copy_globs(const char *const *patterns, struct globs *globs) {
         return 0;
 }
 
-static int stream_new(struct hr_connection *connection, const struct hr_subscription *subscription, struct stream **ret_stream) {
+static int stream_new(struct hr_connection *connection, const struct hr_subscription *subscription,
+                      struct stream **ret_stream) {
         struct stream *stream = calloc(1, sizeof(*stream));
 
         if (!stream || copy_globs(subscription->tags, &stream->tags) < 0 ||
@@ -162,14 +172,19 @@ static int map_ring(struct hr_connection *connection, struct stream *stream) {
         int r;
 
         if (connection->call.fd_count != 3)
-                return link_fail(connection, -EBADF, "%s: sent no memory to map", hr_daemon_name(connection));
+                return link_fail(connection, -EBADF, "%s: sent no memory to map",
+                                 hr_daemon_name(connection));
         r = shared_map_open(&stream->map, connection->call.fds);
-        return r < 0 ? link_fail(connection, r, "%s: %s", hr_daemon_name(connection), stream->map.problem) : 0;
+        return r < 0 ? link_fail(connection, r, "%s: %s", hr_daemon_name(connection),
+                                 stream->map.problem)
+                     : 0;
 }
 
 static bool is_known(const struct hr_subscription *subscription) {
-        return subscription->size_bytes == sizeof(*subscription) && (unsigned)subscription->order < ARRAY_SIZE(order_names) &&
-               (unsigned)subscription->transport < ARRAY_SIZE(transport_names) && (unsigned)subscription->from <= HR_FROM_POSITIONS;
+        return subscription->size_bytes == sizeof(*subscription) &&
+               (unsigned)subscription->order < ARRAY_SIZE(order_names) &&
+               (unsigned)subscription->transport < ARRAY_SIZE(transport_names) &&
+               (unsigned)subscription->from <= HR_FROM_POSITIONS;
 }
 
 int hr_subscribe(struct hr_connection *connection, const struct hr_subscription *subscription) {
@@ -181,7 +196,8 @@ int hr_subscribe(struct hr_connection *connection, const struct hr_subscription 
         if (!subscription)
                 subscription = &everything;
         if (!is_known(subscription))
-                return link_fail(connection, -EINVAL, "subscribe: not a subscription that this library knows");
+                return link_fail(connection, -EINVAL,
+                                 "subscribe: not a subscription that this library knows");
         if (connection->stream)
                 return link_fail(connection, -EBUSY, "subscribe: there is a subscription already");
         if ((r = subscription_json(connection, subscription, &params)) < 0)
@@ -233,8 +249,12 @@ static int json_bytes(const json_t *value, uint8_t **ret_bytes, size_t *ret_size
         return 0;
 }
 
-/* The bytes of a name: of KEY_hex where it is no UTF-8. What was decoded is *decoded, the caller's to free. */
-static int json_name(const json_t *row, const char *key, uint8_t **decoded, struct extent_string *ret_name) {
+/*
+ * The bytes of a name: of KEY_hex where it is no UTF-8. What was decoded is *decoded, the caller's
+ * to free.
+ */
+static int json_name(const json_t *row, const char *key, uint8_t **decoded,
+                     struct extent_string *ret_name) {
         json_t *plain = json_object_get(row, key), *hex;
         char hex_key[32];
         size_t size = 0;
@@ -243,7 +263,8 @@ static int json_name(const json_t *row, const char *key, uint8_t **decoded, stru
         snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
         hex = json_object_get(row, hex_key);
         if (!hex) {
-                *ret_name = (struct extent_string){ (const uint8_t *)json_string_value(plain), json_string_length(plain) };
+                *ret_name = (struct extent_string){ (const uint8_t *)json_string_value(plain),
+                                                    json_string_length(plain) };
                 return 0;
         }
         r = json_bytes(hex, decoded, &size);
@@ -264,8 +285,11 @@ static int set_series(struct known_series *series, const json_t *row) {
                 r = json_name(row, keys[i], &decoded[i], &names[i]);
         series->metadata.is_given = true;
         if (r == 0)
-                r = series_table_set(series, data_class >= 0 && data_class <= HR_CLASS_BLOBS ? (uint8_t)data_class : 0, names[0],
-                                     (struct extent_string){ decoded[ARRAY_SIZE(keys)], size }, names[1], names[2]);
+                r = series_table_set(
+                        series,
+                        data_class >= 0 && data_class <= HR_CLASS_BLOBS ? (uint8_t)data_class : 0,
+                        names[0], (struct extent_string){ decoded[ARRAY_SIZE(keys)], size },
+                        names[1], names[2]);
         for (size_t i = 0; i < ARRAY_SIZE(decoded); i++)
                 free(decoded[i]);
         return r;
@@ -273,10 +297,12 @@ static int set_series(struct known_series *series, const json_t *row) {
 
 int subscribe_ask_series(struct hr_connection *connection, struct known_series *series) {
         json_t *result = NULL, *row;
-        int r = call_json(connection, "series", json_pack("{s:[o]}", "ids", subscribe_hex(series->public.id)), &result);
+        int r = call_json(connection, "series",
+                          json_pack("{s:[o]}", "ids", subscribe_hex(series->public.id)), &result);
 
         if (r == -EBUSY)
-                return 0; /* the caller has a call of its own under way: the next extent asks again */
+                /* the caller has a call of its own under way: the next extent asks again */
+                return 0;
         series->was_asked = true;
         if (r > 0)
                 return 0; /* the records are of use without it */
@@ -286,7 +312,9 @@ int subscribe_ask_series(struct hr_connection *connection, struct known_series *
         if (row)
                 r = set_series(series, row);
         json_decref(result);
-        return r < 0 ? link_fail(connection, r, "%s: series: %s", hr_daemon_name(connection), strerror(-r)) : 0;
+        return r < 0 ? link_fail(connection, r, "%s: series: %s", hr_daemon_name(connection),
+                                 strerror(-r))
+                     : 0;
 }
 
 const char *subscribe_source_url(const struct hr_connection *connection, uint64_t source_id) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that belong to a stream: the subscription itself, and what the daemon knows of series and sources. */
+/*
+ * The calls that belong to a stream: the subscription itself, and what the daemon knows of series
+ * and sources.
+ */
 #pragma once
 
 #include "client/lib/link.h"

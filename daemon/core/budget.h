@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A budget of bytes: what is held is taken first and given back once. One who wants more than the whole budget gets it alone,
- * so that nothing waits for ever and the budget is passed by one holder at most. Not locked.
+ * A budget of bytes: what is held is taken first and given back once. One who wants more than the
+ * whole budget gets it alone, so that nothing waits for ever and the budget is passed by one holder
+ * at most. Not locked.
  */
 #pragma once
 
@@ -17,7 +18,8 @@ struct budget {
 static inline bool budget_fits(const struct budget *budget, uint64_t size_bytes) {
         if (budget->held_bytes == 0)
                 return true;
-        return budget->held_bytes < budget->max_bytes && size_bytes <= budget->max_bytes - budget->held_bytes;
+        return budget->held_bytes < budget->max_bytes &&
+               size_bytes <= budget->max_bytes - budget->held_bytes;
 }
 
 /* Only what fits. */

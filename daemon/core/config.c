@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where values come from. What the table says about a key decides everything else; here is only the order, and the sentences
- * about what is wrong. jansson does not remember where in a file a value stood, so the line is searched when it is needed.
+ * Where values come from. What the table says about a key decides everything else; here is only the
+ * order, and the sentences about what is wrong. jansson does not remember where in a file a value
+ * stood, so the line is searched when it is needed.
  */
 #include "daemon/core/config.h"
 
@@ -21,7 +22,10 @@
 #define FILE_MAX_BYTES (1u << 20)
 #define SHOWN_MAX_BYTES 100 /* of a wrong value, in an error */
 
-/* Where something was said, for errors: a file with its text, or the name of an option or a variable. */
+/*
+ * Where something was said, for errors: a file with its text, or the name of an option or a
+ * variable.
+ */
 struct origin {
         const char *name;
         const char *text; /* NULL: no lines */
@@ -38,7 +42,8 @@ void config_deinit(struct config *config) {
                 config_value_reset(&config_keys[i], config);
 }
 
-__attribute__((format(printf, 3, 4))) static int fail(char **ret_error, int error, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static int fail(char **ret_error, int error,
+                                                      const char *format, ...) {
         va_list arguments;
 
         va_start(arguments, format);
@@ -57,7 +62,8 @@ static unsigned line_of(const char *text, const char *key) {
                 return 0;
         for (const char *at = text; *at; at++) {
                 line += *at == '\n';
-                if (!strncmp(at, quoted, strlen(quoted)) && at[strlen(quoted) + strspn(at + strlen(quoted), " \t\r\n")] == ':')
+                if (!strncmp(at, quoted, strlen(quoted)) &&
+                    at[strlen(quoted) + strspn(at + strlen(quoted), " \t\r\n")] == ':')
                         return line;
         }
         return 0;
@@ -67,7 +73,8 @@ static unsigned line_of(const char *text, const char *key) {
 static char *place_of(const struct origin *origin, const char *key) {
         unsigned line = line_of(origin->text, key);
         char *place;
-        int r = line ? asprintf(&place, "%s:%u", origin->name, line) : asprintf(&place, "%s", origin->name);
+        int r = line ? asprintf(&place, "%s:%u", origin->name, line)
+                     : asprintf(&place, "%s", origin->name);
 
         return r < 0 ? NULL : place;
 }
@@ -75,23 +82,26 @@ static char *place_of(const struct origin *origin, const char *key) {
 static int fail_unknown(const struct origin *origin, const char *name, char **ret_error) {
         CLEANUP(freep) char *place = place_of(origin, name);
 
-        return fail(ret_error, -EINVAL, "%s: unknown key '%.*s'; did you mean '%s'?", place ? place : origin->name,
-                    SHOWN_MAX_BYTES, name, config_key_nearest(name)->name);
+        return fail(ret_error, -EINVAL, "%s: unknown key '%.*s'; did you mean '%s'?",
+                    place ? place : origin->name, SHOWN_MAX_BYTES, name,
+                    config_key_nearest(name)->name);
 }
 
-static int fail_value(const struct origin *origin, const struct config_key *key, const json_t *culprit, char **ret_error) {
+static int fail_value(const struct origin *origin, const struct config_key *key,
+                      const json_t *culprit, char **ret_error) {
         CLEANUP(freep) char *place = place_of(origin, key->name);
         CLEANUP(freep) char *value = json_dumps(culprit, JSON_ENCODE_ANY | JSON_COMPACT);
         CLEANUP(freep) char *allowed = config_key_allowed(key);
 
         if (!place || !value || !allowed)
-                return fail(ret_error, -EINVAL, "%s: %s has a wrong value", origin->name, key->name);
-        return fail(ret_error, -EINVAL, "%s: %s is %.*s%s, but must be %s", place, key->name, SHOWN_MAX_BYTES, value,
-                    strlen(value) > SHOWN_MAX_BYTES ? "..." : "", allowed);
+                return fail(ret_error, -EINVAL, "%s: %s has a wrong value", origin->name,
+                            key->name);
+        return fail(ret_error, -EINVAL, "%s: %s is %.*s%s, but must be %s", place, key->name,
+                    SHOWN_MAX_BYTES, value, strlen(value) > SHOWN_MAX_BYTES ? "..." : "", allowed);
 }
 
-static int store(struct config *config, const struct origin *origin, const struct config_key *key, const json_t *value,
-                 char **ret_error) {
+static int store(struct config *config, const struct origin *origin, const struct config_key *key,
+                 const json_t *value, char **ret_error) {
         const json_t *culprit = NULL;
         int r = config_value_store(key, value, config, &culprit);
 
@@ -100,29 +110,35 @@ static int store(struct config *config, const struct origin *origin, const struc
         return r < 0 ? fail_value(origin, key, culprit, ret_error) : 0;
 }
 
-static int store_text(struct config *config, const struct origin *origin, const struct config_key *key, const char *text,
-                      char **ret_error) {
+static int store_text(struct config *config, const struct origin *origin,
+                      const struct config_key *key, const char *text, char **ret_error) {
         CLEANUP(json_decrefp) json_t *value = config_value_from_text(key, text);
 
         if (!value)
-                return fail(ret_error, -EINVAL, "%s: the value of %s is not UTF-8", origin->name, key->name);
+                return fail(ret_error, -EINVAL, "%s: the value of %s is not UTF-8", origin->name,
+                            key->name);
         return store(config, origin, key, value, ret_error);
 }
 
-static int load_text(struct config *config, const char *path, const char *text, size_t size, char **ret_error) {
+static int load_text(struct config *config, const char *path, const char *text, size_t size,
+                     char **ret_error) {
         const struct origin origin = { path, text };
         json_error_t error;
-        CLEANUP(json_decrefp) json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+        CLEANUP(json_decrefp)
+        json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
         const char *name;
         json_t *value;
 
         if (!root)
                 return fail(ret_error, -EINVAL, "%s:%d: %s", path, error.line, error.text);
         if (!json_is_object(root))
-                return fail(ret_error, -EINVAL, "%s:1: the file must hold one JSON object: { \"key\": value, ... }", path);
+                return fail(ret_error, -EINVAL,
+                            "%s:1: the file must hold one JSON object: { \"key\": value, ... }",
+                            path);
         json_object_foreach(root, name, value) {
                 const struct config_key *key = config_key_find(name);
-                int r = key ? store(config, &origin, key, value, ret_error) : fail_unknown(&origin, name, ret_error);
+                int r = key ? store(config, &origin, key, value, ret_error)
+                            : fail_unknown(&origin, name, ret_error);
 
                 if (r < 0)
                         return r;
@@ -130,9 +146,13 @@ static int load_text(struct config *config, const char *path, const char *text, 
         return 0;
 }
 
-/* The file's bytes with a NUL behind them, the caller's to free. -EFBIG, -EISDIR, -EINVAL: not a plain file. */
+/*
+ * The file's bytes with a NUL behind them, the caller's to free. -EFBIG, -EISDIR, -EINVAL: not a
+ * plain file.
+ */
 static int read_file(const char *path, char **ret_text, size_t *ret_size) {
-        CLEANUP(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hold us up */
+        /* a fifo must not hold us up */
+        CLEANUP(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         CLEANUP(freep) char *text = NULL;
         size_t size = 0;
         struct stat status;
@@ -145,7 +165,8 @@ static int read_file(const char *path, char **ret_text, size_t *ret_size) {
         text = malloc(FILE_MAX_BYTES + 1);
         if (!text)
                 return -ENOMEM;
-        while ((n = read(fd, text + size, FILE_MAX_BYTES + 1 - size)) > 0 && size + (size_t)n <= FILE_MAX_BYTES)
+        while ((n = read(fd, text + size, FILE_MAX_BYTES + 1 - size)) > 0 &&
+               size + (size_t)n <= FILE_MAX_BYTES)
                 size += (size_t)n;
         if (n != 0)
                 return n < 0 ? -errno : -EFBIG;
@@ -161,7 +182,8 @@ int config_load_file(struct config *config, const char *path, char **ret_error) 
         int r = read_file(path, &text, &size);
 
         if (r == -EFBIG)
-                return fail(ret_error, r, "%s: larger than 1 MiB; a configuration file is not", path);
+                return fail(ret_error, r, "%s: larger than 1 MiB; a configuration file is not",
+                            path);
         if (r == -EINVAL)
                 return fail(ret_error, r, "%s: not a plain file", path);
         if (r < 0)
@@ -231,19 +253,23 @@ int config_load_environment(struct config *config, char **ret_error) {
         return 0;
 }
 
-int config_set(struct config *config, const char *where, const char *key, const char *value, char **ret_error) {
+int config_set(struct config *config, const char *where, const char *key, const char *value,
+               char **ret_error) {
         const struct origin origin = { where, NULL };
         const struct config_key *known = config_key_find(key);
 
-        return known ? store_text(config, &origin, known, value, ret_error) : fail_unknown(&origin, key, ret_error);
+        return known ? store_text(config, &origin, known, value, ret_error)
+                     : fail_unknown(&origin, key, ret_error);
 }
 
-int config_set_assignment(struct config *config, const char *where, const char *assignment, char **ret_error) {
+int config_set_assignment(struct config *config, const char *where, const char *assignment,
+                          char **ret_error) {
         const char *equals = strchr(assignment, '=');
         CLEANUP(freep) char *key = NULL;
 
         if (!equals)
-                return fail(ret_error, -EINVAL, "%s: '%.*s' is not KEY=VALUE", where, SHOWN_MAX_BYTES, assignment);
+                return fail(ret_error, -EINVAL, "%s: '%.*s' is not KEY=VALUE", where,
+                            SHOWN_MAX_BYTES, assignment);
         key = strndup(assignment, (size_t)(equals - assignment));
         if (!key)
                 return fail(ret_error, -ENOMEM, "%s: no memory", where);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration: one struct, filled from defaults, files, the environment and options, in this order; what comes later
- * wins, key by key. The keys are those of config_key.h. Not bound to a thread.
+ * The configuration: one struct, filled from defaults, files, the environment and options, in this
+ * order; what comes later wins, key by key. The keys are those of config_key.h. Not bound to a
+ * thread.
  *
- * Every loader that fails leaves a sentence in *ret_error (the caller's to free; NULL only if memory ran out) that says where
- * (file and line, variable or option), which key, what it was, and what is allowed. The configuration is then still valid, but
- * may hold a part of what was read.
+ * Every loader that fails leaves a sentence in *ret_error (the caller's to free; NULL only if
+ * memory ran out) that says where (file and line, variable or option), which key, what it was, and
+ * what is allowed. The configuration is then still valid, but may hold a part of what was read.
  */
 #pragma once
 
@@ -49,25 +50,30 @@ void config_init(struct config *config); /* all defaults */
 void config_deinit(struct config *config);
 
 /*
- * Reads a JSON file. An empty one is an error, a missing one too (-ENOENT). -EINVAL: what it says is wrong; -ENOMEM; else the
- * error of open(2) or read(2).
+ * Reads a JSON file. An empty one is an error, a missing one too (-ENOENT). -EINVAL: what it says
+ * is wrong; -ENOMEM; else the error of open(2) or read(2).
  */
 int config_load_file(struct config *config, const char *path, char **ret_error);
 
 /*
- * Reads /etc/headrace/headrace.json and then headrace/headrace.json below $XDG_CONFIG_HOME (or ~/.config); those that are not
- * there are no error. As config_load_file().
+ * Reads /etc/headrace/headrace.json and then headrace/headrace.json below $XDG_CONFIG_HOME (or
+ * ~/.config); those that are not there are no error. As config_load_file().
  */
 int config_load_files(struct config *config, char **ret_error);
 
-/* Reads the variables HEADRACE_<KEY>, with underscores for dots: HEADRACE_RING_SIZE. -EINVAL, -ENOMEM. */
+/*
+ * Reads the variables HEADRACE_<KEY>, with underscores for dots: HEADRACE_RING_SIZE. -EINVAL,
+ * -ENOMEM.
+ */
 int config_load_environment(struct config *config, char **ret_error);
 
 /*
- * Sets one key from text, as for --set ring.size=64M. Lists are a JSON array, or one element without quotes. where names the
- * origin in errors ("--set", "--socket"). -EINVAL, -ENOMEM.
+ * Sets one key from text, as for --set ring.size=64M. Lists are a JSON array, or one element
+ * without quotes. where names the origin in errors ("--set", "--socket"). -EINVAL, -ENOMEM.
  */
-int config_set(struct config *config, const char *where, const char *key, const char *value, char **ret_error);
+int config_set(struct config *config, const char *where, const char *key, const char *value,
+               char **ret_error);
 
 /* The same for "key=value" in one string. */
-int config_set_assignment(struct config *config, const char *where, const char *assignment, char **ret_error);
+int config_set_assignment(struct config *config, const char *where, const char *assignment,
+                          char **ret_error);

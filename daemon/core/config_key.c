@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table, and every text that is made of it. A size is said in the largest unit that divides it. */
+/*
+ * The table, and every text that is made of it. A size is said in the largest unit that divides it.
+ */
 #include "daemon/core/config_key.h"
 
 #include <assert.h>
@@ -18,48 +20,99 @@
 
 #define FIELD(member) offsetof(struct config, member)
 
-static_assert(sizeof(enum config_huge) == sizeof(unsigned) && sizeof(enum log_level) == sizeof(unsigned), "words are stored so");
+static_assert(sizeof(enum config_huge) == sizeof(unsigned) &&
+                      sizeof(enum log_level) == sizeof(unsigned),
+              "words are stored so");
 
 const struct config_key config_keys[] = {
-        { .name = "sources", .type = CONFIG_TYPE_SOURCES, .offset = FIELD(sources),
+        { .name = "sources",
+          .type = CONFIG_TYPE_SOURCES,
+          .offset = FIELD(sources),
           .help = "What is watched: URLs and paths, or objects with url and name." },
-        { .name = "socket", .type = CONFIG_TYPE_PATH, .offset = FIELD(socket),
+        { .name = "socket",
+          .type = CONFIG_TYPE_PATH,
+          .offset = FIELD(socket),
           .help = "Where clients attach; empty for the default place." },
-        { .name = "ring.size", .type = CONFIG_TYPE_SIZE, .offset = FIELD(ring_bytes),
-          .initial = 256 * MIB, .min = 4 * MIB, .max = TIB,
+        { .name = "ring.size",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(ring_bytes),
+          .initial = 256 * MIB,
+          .min = 4 * MIB,
+          .max = TIB,
           .help = "Size of the shared memory that holds decoded records." },
-        { .name = "ring.huge", .type = CONFIG_TYPE_WORD, .offset = FIELD(ring_huge),
-          .initial = CONFIG_HUGE_TRY, .words = { "off", "try", "on" },
+        { .name = "ring.huge",
+          .type = CONFIG_TYPE_WORD,
+          .offset = FIELD(ring_huge),
+          .initial = CONFIG_HUGE_TRY,
+          .words = { "off", "try", "on" },
           .help = "Huge pages for the ring: never, where there are free ones, or else fail." },
-        { .name = "decoders", .type = CONFIG_TYPE_COUNT, .offset = FIELD(decoders), .max = 16,
+        { .name = "decoders",
+          .type = CONFIG_TYPE_COUNT,
+          .offset = FIELD(decoders),
+          .max = 16,
           .help = "Threads that verify and decode; 0 for one a core." },
-        { .name = "fetch.inflight", .type = CONFIG_TYPE_SIZE, .offset = FIELD(fetch_inflight_bytes),
-          .initial = 256 * MIB, .min = MIB, .max = TIB,
+        { .name = "fetch.inflight",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(fetch_inflight_bytes),
+          .initial = 256 * MIB,
+          .min = MIB,
+          .max = TIB,
           .help = "Most memory for reads in flight." },
-        { .name = "fetch.connections_max", .type = CONFIG_TYPE_COUNT, .offset = FIELD(fetch_connections_max),
-          .initial = 1024, .min = 1, .max = 65536,
+        { .name = "fetch.connections_max",
+          .type = CONFIG_TYPE_COUNT,
+          .offset = FIELD(fetch_connections_max),
+          .initial = 1024,
+          .min = 1,
+          .max = 65536,
           .help = "Most requests at once to one server." },
-        { .name = "fetch.part", .type = CONFIG_TYPE_SIZE, .offset = FIELD(fetch_part_bytes),
-          .initial = 4 * MIB, .min = MIB, .max = 8 * MIB,
+        { .name = "fetch.part",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(fetch_part_bytes),
+          .initial = 4 * MIB,
+          .min = MIB,
+          .max = 8 * MIB,
           .help = "Larger files are read in parts of this size." },
-        { .name = "fetch.whole_max", .type = CONFIG_TYPE_SIZE, .offset = FIELD(fetch_whole_max_bytes),
-          .initial = 64 * MIB, .max = TIB,
+        { .name = "fetch.whole_max",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(fetch_whole_max_bytes),
+          .initial = 64 * MIB,
+          .max = TIB,
           .help = "Largest file that is read whole from a server that ignores ranges." },
-        { .name = "record_max", .type = CONFIG_TYPE_SIZE, .offset = FIELD(record_max_bytes), .max = TIB,
+        { .name = "record_max",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(record_max_bytes),
+          .max = TIB,
           .help = "Larger records are skipped as damaged; 0 for as much as fetch.inflight." },
-        { .name = "payload_inline_max", .type = CONFIG_TYPE_SIZE, .offset = FIELD(payload_inline_max_bytes),
-          .initial = 256 * KIB, .max = 512 * KIB,
-          .help = "Larger tensors and blobs are not kept in the ring, but read again when a client asks for them." },
-        { .name = "poll", .type = CONFIG_TYPE_POLL, .offset = FIELD(poll_ns),
-          .initial = CONFIG_POLL_AUTO, .words = { "auto", "never" },
+        { .name = "payload_inline_max",
+          .type = CONFIG_TYPE_SIZE,
+          .offset = FIELD(payload_inline_max_bytes),
+          .initial = 256 * KIB,
+          .max = 512 * KIB,
+          .help = "Larger tensors and blobs are not kept in the ring, but read again when a client "
+                  "asks for them." },
+        { .name = "poll",
+          .type = CONFIG_TYPE_POLL,
+          .offset = FIELD(poll_ns),
+          .initial = CONFIG_POLL_AUTO,
+          .words = { "auto", "never" },
           .help = "How often storage is looked at, in seconds; auto looks while somebody reads." },
-        { .name = "sessions_max", .type = CONFIG_TYPE_COUNT, .offset = FIELD(sessions_max), .max = 65535,
-          .help = "Most clients at once that read records; 0 for as many as the ring has room for." },
-        { .name = "allow_uids", .type = CONFIG_TYPE_UIDS, .offset = FIELD(allow_uids),
-          .help = "Numbers of the users who may attach besides root and the daemon's own; empty for all that the socket's mode "
+        { .name = "sessions_max",
+          .type = CONFIG_TYPE_COUNT,
+          .offset = FIELD(sessions_max),
+          .max = 65535,
+          .help = "Most clients at once that read records; 0 for as many as the ring has room "
+                  "for." },
+        { .name = "allow_uids",
+          .type = CONFIG_TYPE_UIDS,
+          .offset = FIELD(allow_uids),
+          .help = "Numbers of the users who may attach besides root and the daemon's own; empty "
+                  "for all that the socket's mode "
                   "lets through." },
-        { .name = "log.level", .type = CONFIG_TYPE_WORD, .offset = FIELD(log_level),
-          .initial = LOG_LEVEL_WARNING, .words = { "error", "warning", "info", "debug" },
+        { .name = "log.level",
+          .type = CONFIG_TYPE_WORD,
+          .offset = FIELD(log_level),
+          .initial = LOG_LEVEL_WARNING,
+          .words = { "error", "warning", "info", "debug" },
           .help = "Least important messages that are logged." },
 };
 
@@ -121,7 +174,11 @@ static void write_size(FILE *file, uint64_t size_bytes) {
 
 static void write_words(FILE *file, const struct config_key *key) {
         for (size_t i = 0; key->words[i]; i++)
-                fprintf(file, "%s\"%s\"", i == 0 ? "" : key->words[i + 1] ? ", " : " or ", key->words[i]);
+                fprintf(file, "%s\"%s\"",
+                        i == 0              ? ""
+                        : key->words[i + 1] ? ", "
+                                            : " or ",
+                        key->words[i]);
 }
 
 static void write_allowed(FILE *file, const struct config_key *key) {
@@ -178,7 +235,8 @@ static void write_default(FILE *file, const struct config_key *key) {
 }
 
 /* What a writer writes about the key, as a string. */
-static char *text_of(void (*write)(FILE *file, const struct config_key *key), const struct config_key *key) {
+static char *text_of(void (*write)(FILE *file, const struct config_key *key),
+                     const struct config_key *key) {
         char *text = NULL;
         size_t size;
         FILE *file = open_memstream(&text, &size);
@@ -225,7 +283,7 @@ static void write_key_manual(FILE *file, const struct config_key *key) {
 }
 
 int config_key_write_all(FILE *file, enum config_format format) {
-        static void (*const writers[])(FILE *file, const struct config_key *key) = {
+        static void (*const writers[])(FILE * file, const struct config_key *key) = {
                 [CONFIG_FORMAT_HELP] = write_key_help,
                 [CONFIG_FORMAT_JSON] = write_key_json,
                 [CONFIG_FORMAT_MANUAL] = write_key_manual,

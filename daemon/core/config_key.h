@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of the configuration: one table, of which the parser, --help, conf/headrace.json and the manual page are made.
+ * The keys of the configuration: one table, of which the parser, --help, conf/headrace.json and the
+ * manual page are made.
  */
 #pragma once
 
@@ -36,7 +37,10 @@ const struct config_key *config_key_find(const char *name); /* NULL if there is 
 /* The key whose name needs the fewest changes to become this one. Never NULL. */
 const struct config_key *config_key_nearest(const char *name);
 
-/* What a value of the key may be, as the end of the sentence "must be ...". The caller frees; NULL: no memory. */
+/*
+ * What a value of the key may be, as the end of the sentence "must be ...". The caller frees; NULL:
+ * no memory.
+ */
 char *config_key_allowed(const struct config_key *key);
 
 /* The default as JSON. The caller frees; NULL: no memory. */

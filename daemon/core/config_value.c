@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One reader for each type. A number may also be a string, which is what options and variables are; so they share the
- * readers. A field changes only when the whole value is right.
+ * One reader for each type. A number may also be a string, which is what options and variables are;
+ * so they share the readers. A field changes only when the whole value is right.
  */
 #include "daemon/core/config_value.h"
 
@@ -35,9 +35,11 @@ static int number_from_text(const char *text, bool with_unit, uint64_t *ret_numb
         if (errno)
                 return -EINVAL;
         if (with_unit && *end) {
-                const char *unit = strchr(units, *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
+                const char *unit = strchr(units,
+                                          *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
 
-                if (!unit || __builtin_mul_overflow(number, UINT64_C(1) << (10 * (unit - units + 1)), &number))
+                if (!unit || __builtin_mul_overflow(
+                                     number, UINT64_C(1) << (10 * (unit - units + 1)), &number))
                         return -EINVAL;
                 end++;
         }
@@ -104,7 +106,8 @@ static int store_poll(const json_t *value, int64_t *field) {
                 seconds = json_number_value(value);
         } else if (!json_is_string(value)) {
                 return -EINVAL;
-        } else if (!strcmp(json_string_value(value), "auto") || !strcmp(json_string_value(value), "never")) {
+        } else if (!strcmp(json_string_value(value), "auto") ||
+                   !strcmp(json_string_value(value), "never")) {
                 *field = json_string_value(value)[0] == 'a' ? CONFIG_POLL_AUTO : CONFIG_POLL_NEVER;
                 return 0;
         } else if (seconds_from_text(json_string_value(value), &seconds) < 0) {
@@ -119,7 +122,8 @@ static int store_poll(const json_t *value, int64_t *field) {
 static int store_path(const json_t *value, char **field) {
         char *path = NULL;
 
-        if (!json_is_string(value) || json_string_length(value) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+        if (!json_is_string(value) ||
+            json_string_length(value) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
                 return -EINVAL;
         if (json_string_length(value) > 0 && !(path = strdup(json_string_value(value))))
                 return -ENOMEM;
@@ -200,7 +204,8 @@ static int store_uids(const json_t *value, struct config *config, const json_t *
         return 0;
 }
 
-int config_value_store(const struct config_key *key, const json_t *value, struct config *config, const json_t **ret_culprit) {
+int config_value_store(const struct config_key *key, const json_t *value, struct config *config,
+                       const json_t **ret_culprit) {
         void *field = field_of(key, config);
 
         *ret_culprit = value;
@@ -259,7 +264,8 @@ json_t *config_value_from_text(const struct config_key *key, const char *text) {
 
         if (key->type != CONFIG_TYPE_SOURCES && key->type != CONFIG_TYPE_UIDS)
                 return json_string(text);
-        if (text[strspn(text, " \t\n")] == '[' && (value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))
+        if (text[strspn(text, " \t\n")] == '[' &&
+            (value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))
                 return value;
         return json_pack(text[0] ? "[s]" : "[]", text);
 }

@@ -23,5 +23,7 @@ unsigned fd_limit_for_connections(void) {
                         limit.rlim_cur = before;
         }
         limit.rlim_cur = min_u64(limit.rlim_cur, FD_LIMIT_MOST);
-        return limit.rlim_cur < FD_LIMIT_RESERVE + 8 ? 8 : (unsigned)(limit.rlim_cur - FD_LIMIT_RESERVE);
+        return limit.rlim_cur < FD_LIMIT_RESERVE + 8
+                       ? 8
+                       : (unsigned)(limit.rlim_cur - FD_LIMIT_RESERVE);
 }

@@ -4,5 +4,8 @@
  */
 #pragma once
 
-/* Raises the soft limit to the hard one (once is enough) and returns what is left for connections: the limit less 64, at least 8. */
+/*
+ * Raises the soft limit to the hard one (once is enough) and returns what is left for connections:
+ * the limit less 64, at least 8.
+ */
 unsigned fd_limit_for_connections(void);

@@ -21,7 +21,10 @@ void id_map_deinit(struct id_map *map) {
         *map = (struct id_map){ 0 };
 }
 
-/* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
+/*
+ * The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+ * 2014).
+ */
 static size_t slot_home(const struct id_map *map, uint64_t id) {
         uint64_t mixed = id ^ map->seed;
 
@@ -40,7 +43,9 @@ static struct id_map_slot *slot_of(const struct id_map *map, uint64_t id) {
 }
 
 static int id_map_grow(struct id_map *map) {
-        struct id_map bigger = { .space = map->space ? 2 * map->space : SPACE_FIRST, .count = map->count, .seed = map->seed };
+        struct id_map bigger = { .space = map->space ? 2 * map->space : SPACE_FIRST,
+                                 .count = map->count,
+                                 .seed = map->seed };
 
         bigger.slots = calloc(bigger.space, sizeof(bigger.slots[0]));
         if (!bigger.slots)
@@ -87,7 +92,10 @@ void *id_map_remove(struct id_map *map, uint64_t id) {
                 return NULL;
         map->slots[hole].value = NULL;
         map->count--;
-        /* Whatever was pushed past the hole by a collision moves into it, so that no search ends too early. */
+        /*
+         * Whatever was pushed past the hole by a collision moves into it, so that no search ends
+         * too early.
+         */
         for (at = (hole + 1) & mask; map->slots[at].value; at = (at + 1) & mask) {
                 size_t home = slot_home(map, map->slots[at].id);
 

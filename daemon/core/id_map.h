@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A map from 64-bit ids to pointers: open addressing, linear probing, deletion by shifting back. The ids may be chosen by
- * someone who wants them to collide, so a random seed is mixed in.
+ * A map from 64-bit ids to pointers: open addressing, linear probing, deletion by shifting back.
+ * The ids may be chosen by someone who wants them to collide, so a random seed is mixed in.
  */
 #pragma once
 

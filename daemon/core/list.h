@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A doubly linked ring of nodes that live inside of what they link. A node that is in no list points at itself. */
+/*
+ * A doubly linked ring of nodes that live inside of what they link. A node that is in no list
+ * points at itself.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -43,8 +46,9 @@ static inline void list_remove(struct list *node) {
         list_init(node);
 }
 
-#define list_owner(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
+#define list_owner(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 /* The body may remove the node it is at, nothing else. */
 #define list_for_each(node, head) \
-        for (struct list *node = (head)->next, *node##_next_ = node->next; node != (head); node = node##_next_, node##_next_ = node->next)
+        for (struct list *node = (head)->next, *node##_next_ = node->next; node != (head); \
+             node = node##_next_, node##_next_ = node->next)

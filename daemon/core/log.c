@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One write(2) for a line, so that lines stay whole. Control characters that come in with names are shown as '?', and so is what
- * is no UTF-8: a name in storage must not be able to forge a line. The level is the one piece of state that the program has
- * outside of its struct daemon: it is set once and then only read.
+ * One write(2) for a line, so that lines stay whole. Control characters that come in with names are
+ * shown as '?', and so is what is no UTF-8: a name in storage must not be able to forge a line. The
+ * level is the one piece of state that the program has outside of its struct daemon: it is set once
+ * and then only read.
  */
 #include "daemon/core/log.h"
 
@@ -21,7 +22,8 @@ void log_set_level(enum log_level level) {
         log_level_now = level;
 }
 
-static void log_line(enum log_level level, const char *what, const char *format, va_list arguments) {
+static void log_line(enum log_level level, const char *what, const char *format,
+                     va_list arguments) {
         static const char *const names[] = { "error", "warning", "info", "debug" };
         char line[LINE_MAX_BYTES];
         size_t used;
@@ -42,12 +44,12 @@ static void log_line(enum log_level level, const char *what, const char *format,
                 return; /* nobody is left to tell */
 }
 
-#define LOG_AT(level)                                      \
-        do {                                               \
-                va_list arguments;                         \
-                va_start(arguments, format);               \
+#define LOG_AT(level) \
+        do { \
+                va_list arguments; \
+                va_start(arguments, format); \
                 log_line((level), what, format, arguments); \
-                va_end(arguments);                         \
+                va_end(arguments); \
         } while (0)
 
 void log_error(const char *what, const char *format, ...) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: one line for each event on standard error, `LEVEL what happened key=value ...`. Only the layer that handles an error
- * logs it, once. The level is set at start, before any thread exists; lines of several threads do not mix.
+ * The log: one line for each event on standard error, `LEVEL what happened key=value ...`. Only the
+ * layer that handles an error logs it, once. The level is set at start, before any thread exists;
+ * lines of several threads do not mix.
  */
 #pragma once
 

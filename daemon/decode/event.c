@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common Event (wall time, step, one summary with one simple value) is read in one pass. Everything that a parser would look
- * into is looked into before the first value is given out; the values of a larger summary are read again one by one.
+ * The common Event (wall time, step, one summary with one simple value) is read in one pass.
+ * Everything that a parser would look into is looked into before the first value is given out; the
+ * values of a larger summary are read again one by one.
  */
 #include "daemon/decode/event.h"
 
@@ -28,7 +29,8 @@ bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part
         while (protobuf_next(&reader, parts->depth, &field)) {
                 if (field.key != parts->key)
                         continue;
-                parts->rest = (struct protobuf_bytes){ reader.at, (uint64_t)(reader.end - reader.at) };
+                parts->rest = (struct protobuf_bytes){ reader.at,
+                                                       (uint64_t)(reader.end - reader.at) };
                 *ret_part = field.bytes;
                 return true;
         }
@@ -36,7 +38,8 @@ bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part
         return false;
 }
 
-static struct event_parts parts_from(const uint8_t *begin, const struct protobuf_reader *reader, uint32_t key, unsigned depth) {
+static struct event_parts parts_from(const uint8_t *begin, const struct protobuf_reader *reader,
+                                     uint32_t key, unsigned depth) {
         return (struct event_parts){ { begin, (uint64_t)(reader->end - begin) }, key, depth };
 }
 
@@ -84,8 +87,12 @@ static const struct {
         [8] = { EXTENT_WRITTEN_TENSOR, EVENT_MESSAGE_TENSOR },
 };
 
-/* A message of the oneof: the same one again merges with what is there, another one takes its place. */
-static bool read_value_message(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin, struct event_value *value) {
+/*
+ * A message of the oneof: the same one again merges with what is there, another one takes its
+ * place.
+ */
+static bool read_value_message(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin,
+                               struct event_value *value) {
         uint32_t number = key >> 3;
         struct protobuf_bytes bytes;
 
@@ -93,13 +100,15 @@ static bool read_value_message(struct protobuf_reader *reader, uint32_t key, con
                 value->written_as = value_messages[number].written_as;
                 value->parts = parts_from(begin, reader, key, VALUE_DEPTH);
         }
-        return protobuf_delimited(reader, &bytes) && event_schema_accepts(value_messages[number].message, bytes, IN_VALUE_DEPTH);
+        return protobuf_delimited(reader, &bytes) &&
+               event_schema_accepts(value_messages[number].message, bytes, IN_VALUE_DEPTH);
 }
 
 static bool read_value_metadata(struct protobuf_reader *reader, struct event_value *value) {
         struct protobuf_bytes bytes;
 
-        if (!protobuf_delimited(reader, &bytes) || !event_schema_accepts(EVENT_MESSAGE_VALUE_METADATA, bytes, IN_VALUE_DEPTH))
+        if (!protobuf_delimited(reader, &bytes) ||
+            !event_schema_accepts(EVENT_MESSAGE_VALUE_METADATA, bytes, IN_VALUE_DEPTH))
                 return false;
         if (!value->has_metadata)
                 memset(&value->metadata, 0, sizeof(value->metadata));
@@ -118,7 +127,8 @@ static bool read_simple_value(struct protobuf_reader *reader, struct event_value
         return true;
 }
 
-static bool read_value_field(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin, struct event_value *value) {
+static bool read_value_field(struct protobuf_reader *reader, uint32_t key, const uint8_t *begin,
+                             struct event_value *value) {
         struct protobuf_field other = { .key = key };
 
         switch (key) {
@@ -213,7 +223,9 @@ static void read_session_log(struct protobuf_bytes bytes, struct event *event) {
                         event->session_status = (int32_t)field.value;
 }
 
-/* Another member of the Event's oneof takes the place of what is there. member is the field's key. */
+/*
+ * Another member of the Event's oneof takes the place of what is there. member is the field's key.
+ */
 static void set_member(struct event *event, uint32_t *member, uint32_t key, enum event_what what) {
         if (*member == key)
                 return;
@@ -224,8 +236,8 @@ static void set_member(struct event *event, uint32_t *member, uint32_t key, enum
         event->summaries.rest.size = 0;
 }
 
-static bool read_member(struct event *event, uint32_t *member, const struct protobuf_field *field, const uint8_t *begin,
-                        const struct protobuf_reader *reader) {
+static bool read_member(struct event *event, uint32_t *member, const struct protobuf_field *field,
+                        const uint8_t *begin, const struct protobuf_reader *reader) {
         switch (field->key) {
         case BYTES(3):
                 set_member(event, member, field->key, EVENT_FILE_VERSION);
@@ -242,20 +254,24 @@ static bool read_member(struct event *event, uint32_t *member, const struct prot
                 return read_summary(field->bytes, event);
         case BYTES(6):
                 set_member(event, member, field->key, EVENT_NO_VALUE);
-                return event_schema_accepts(EVENT_MESSAGE_LOG_MESSAGE, field->bytes, EVENT_DEPTH + 1);
+                return event_schema_accepts(EVENT_MESSAGE_LOG_MESSAGE, field->bytes,
+                                            EVENT_DEPTH + 1);
         case BYTES(7):
                 set_member(event, member, field->key, EVENT_SESSION_LOG);
                 read_session_log(field->bytes, event);
-                return event_schema_accepts(EVENT_MESSAGE_SESSION_LOG, field->bytes, EVENT_DEPTH + 1);
+                return event_schema_accepts(EVENT_MESSAGE_SESSION_LOG, field->bytes,
+                                            EVENT_DEPTH + 1);
         case BYTES(8):
                 set_member(event, member, field->key, EVENT_VALUES);
                 read_run_metadata(field->bytes, event);
-                return event_schema_accepts(EVENT_MESSAGE_RUN_METADATA, field->bytes, EVENT_DEPTH + 1);
+                return event_schema_accepts(EVENT_MESSAGE_RUN_METADATA, field->bytes,
+                                            EVENT_DEPTH + 1);
         case BYTES(9):
                 set_member(event, member, field->key, EVENT_NO_VALUE);
                 return true;
         case BYTES(10):
-                return event_schema_accepts(EVENT_MESSAGE_SOURCE_METADATA, field->bytes, EVENT_DEPTH + 1);
+                return event_schema_accepts(EVENT_MESSAGE_SOURCE_METADATA, field->bytes,
+                                            EVENT_DEPTH + 1);
         default:
                 return true;
         }
@@ -317,12 +333,15 @@ const struct event_value *event_cursor_next(struct event_cursor *cursor) {
         cursor->index++;
         if (cursor->event->value_count == 1)
                 return &cursor->event->first;
-        return next_value(cursor, &bytes) && read_value(bytes, &cursor->value) ? &cursor->value : NULL;
+        return next_value(cursor, &bytes) && read_value(bytes, &cursor->value) ? &cursor->value
+                                                                               : NULL;
 }
 
 static bool is_in_parts(const struct event_value *value) {
-        return value->written_as == EXTENT_WRITTEN_IMAGE || value->written_as == EXTENT_WRITTEN_HISTOGRAM ||
-               value->written_as == EXTENT_WRITTEN_AUDIO || value->written_as == EXTENT_WRITTEN_TENSOR;
+        return value->written_as == EXTENT_WRITTEN_IMAGE ||
+               value->written_as == EXTENT_WRITTEN_HISTOGRAM ||
+               value->written_as == EXTENT_WRITTEN_AUDIO ||
+               value->written_as == EXTENT_WRITTEN_TENSOR;
 }
 
 uint64_t event_value_blob_size(const struct event_value *value) {

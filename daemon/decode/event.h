@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An Event message and the values in it, in place: everything points into the payload. An Event is taken as a whole or not at
- * all, as a protobuf parser does it: fields in any order, of a field written twice the last one (messages merge), strings that are no
- * UTF-8 as the bytes they are. Pure, no allocation.
+ * An Event message and the values in it, in place: everything points into the payload. An Event is
+ * taken as a whole or not at all, as a protobuf parser does it: fields in any order, of a field
+ * written twice the last one (messages merge), strings that are no UTF-8 as the bytes they are.
+ * Pure, no allocation.
  */
 #pragma once
 
@@ -13,7 +14,10 @@
 #include "common/extent_format.h"
 #include "daemon/decode/protobuf.h"
 
-/* All occurrences of one field, from some place of a message on: of a message field they merge to their concatenation. */
+/*
+ * All occurrences of one field, from some place of a message on: of a message field they merge to
+ * their concatenation.
+ */
 struct event_parts {
         struct protobuf_bytes rest;
         uint32_t key;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which fields of TensorBoard's messages hold messages and packed numbers: what a parser looks into before it accepts an Event.
- * All other fields are right by their framing alone. A field of another wire type than its own is an unknown field.
+ * Which fields of TensorBoard's messages hold messages and packed numbers: what a parser looks into
+ * before it accepts an Event. All other fields are right by their framing alone. A field of another
+ * wire type than its own is an unknown field.
  */
 #pragma once
 

@@ -36,7 +36,8 @@ static void plan_nothing(const struct event_value *value, struct payload *payloa
 static void plan_blob(const struct event_value *value, struct payload *payload) {
         payload->kind = EXTENT_KIND_BLOBS;
         payload->dtype = DT_STRING;
-        payload->bytes = extent_payload_data_offset(1) + sizeof(uint64_t) + event_value_blob_size(value);
+        payload->bytes = extent_payload_data_offset(1) + sizeof(uint64_t) +
+                         event_value_blob_size(value);
 }
 
 static void plan_carried(const struct event_value *value, struct payload *payload) {
@@ -61,7 +62,8 @@ void payload_plan(const struct event_value *value, struct payload *ret_payload) 
         plans[value->written_as](value, ret_payload);
 }
 
-static void write_blob(const struct payload *payload, struct extent_payload *head, uint8_t *elements) {
+static void write_blob(const struct payload *payload, struct extent_payload *head,
+                       uint8_t *elements) {
         uint64_t *end_offset = (void *)elements;
 
         head->element_count = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a value becomes in an extent: the kind of its record, its number, and its payload. payload_plan() finds out how large it
- * is, payload_write() writes it where there is room. Pure, no allocation.
+ * What a value becomes in an extent: the kind of its record, its number, and its payload.
+ * payload_plan() finds out how large it is, payload_write() writes it where there is room. Pure, no
+ * allocation.
  */
 #pragma once
 

@@ -25,7 +25,8 @@ bool protobuf_long_key(struct protobuf_reader *reader, uint32_t *ret_key) {
         const uint8_t *begin = reader->at;
         uint64_t value;
 
-        if (!protobuf_long_varint(reader, &value) || reader->at - begin > KEY_BYTES_MAX || value > UINT32_MAX)
+        if (!protobuf_long_varint(reader, &value) || reader->at - begin > KEY_BYTES_MAX ||
+            value > UINT32_MAX)
                 return false;
         *ret_key = (uint32_t)value;
         return true;

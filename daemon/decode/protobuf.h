@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading protobuf messages in place: no allocation, nothing outside of the bytes, groups to a bounded depth. What is refused
- * is what TensorBoard's protobuf library refuses: a varint of more than ten bytes, a tag of more than five or with field
- * number 0, a length past the end, groups that do not match, unknown wire types. Bits of a varint beyond 64 are dropped.
+ * Reading protobuf messages in place: no allocation, nothing outside of the bytes, groups to a
+ * bounded depth. What is refused is what TensorBoard's protobuf library refuses: a varint of more
+ * than ten bytes, a tag of more than five or with field number 0, a length past the end, groups
+ * that do not match, unknown wire types. Bits of a varint beyond 64 are dropped.
  */
 #pragma once
 
@@ -51,7 +52,10 @@ static inline void protobuf_copy(uint8_t *ret_to, struct protobuf_bytes bytes) {
                 memcpy(ret_to, bytes.at, bytes.size);
 }
 
-/* What does not fit on one line of the common path: varints of several bytes, groups. False: malformed. */
+/*
+ * What does not fit on one line of the common path: varints of several bytes, groups. False:
+ * malformed.
+ */
 bool protobuf_long_varint(struct protobuf_reader *reader, uint64_t *ret_value);
 bool protobuf_long_key(struct protobuf_reader *reader, uint32_t *ret_key);
 bool protobuf_skip_group(struct protobuf_reader *reader, uint32_t number, unsigned depth);
@@ -64,7 +68,8 @@ static inline bool protobuf_varint(struct protobuf_reader *reader, uint64_t *ret
         return protobuf_long_varint(reader, ret_value);
 }
 
-static inline bool protobuf_fixed(struct protobuf_reader *reader, unsigned width, uint64_t *ret_value) {
+static inline bool protobuf_fixed(struct protobuf_reader *reader, unsigned width,
+                                  uint64_t *ret_value) {
         if ((uint64_t)(reader->end - reader->at) < width)
                 return false;
         *ret_value = 0;
@@ -73,7 +78,8 @@ static inline bool protobuf_fixed(struct protobuf_reader *reader, unsigned width
         return true;
 }
 
-static inline bool protobuf_delimited(struct protobuf_reader *reader, struct protobuf_bytes *ret_bytes) {
+static inline bool protobuf_delimited(struct protobuf_reader *reader,
+                                      struct protobuf_bytes *ret_bytes) {
         uint64_t size;
 
         if (!protobuf_varint(reader, &size) || size > (uint64_t)(reader->end - reader->at))
@@ -83,7 +89,8 @@ static inline bool protobuf_delimited(struct protobuf_reader *reader, struct pro
         return true;
 }
 
-static inline bool protobuf_value(struct protobuf_reader *reader, struct protobuf_field *field, unsigned depth) {
+static inline bool protobuf_value(struct protobuf_reader *reader, struct protobuf_field *field,
+                                  unsigned depth) {
         switch (field->key & 7) {
         case PROTOBUF_VARINT:
                 return protobuf_varint(reader, &field->value);
@@ -100,7 +107,10 @@ static inline bool protobuf_value(struct protobuf_reader *reader, struct protobu
         }
 }
 
-/* The next key, for those who switch over it and read the value themselves; false at the end, and where it is malformed. */
+/*
+ * The next key, for those who switch over it and read the value themselves; false at the end, and
+ * where it is malformed.
+ */
 static inline bool protobuf_key(struct protobuf_reader *reader, uint32_t *ret_key) {
         if (reader->at >= reader->end)
                 return false;
@@ -115,10 +125,11 @@ static inline bool protobuf_key(struct protobuf_reader *reader, uint32_t *ret_ke
 }
 
 /*
- * The next field; false at the end and where something is wrong (reader->malformed). A group is skipped as a whole and given
- * by its key. depth: how many messages and groups this one lies in.
+ * The next field; false at the end and where something is wrong (reader->malformed). A group is
+ * skipped as a whole and given by its key. depth: how many messages and groups this one lies in.
  */
-static inline bool protobuf_next(struct protobuf_reader *reader, unsigned depth, struct protobuf_field *ret_field) {
+static inline bool protobuf_next(struct protobuf_reader *reader, unsigned depth,
+                                 struct protobuf_field *ret_field) {
         if (!protobuf_key(reader, &ret_field->key))
                 return false;
         if (protobuf_value(reader, ret_field, depth))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three passes over the message: its type, shape and content; how many values stand in the field that the type uses; the
- * values. tensor_content wins over typed fields; a single typed value fills the shape.
+ * Three passes over the message: its type, shape and content; how many values stand in the field
+ * that the type uses; the values. tensor_content wins over typed fields; a single typed value fills
+ * the shape.
  */
 #include "daemon/decode/tensor.h"
 
@@ -17,7 +18,15 @@
 /* What a message of a few bytes may be made into by repeating its one value. */
 #define REPEATED_BYTES_MAX (1u << 28)
 
-enum number_kind { NUMBER_NONE = 0, NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOAT, NUMBER_BOOL, NUMBER_HALF, NUMBER_BFLOAT16 };
+enum number_kind {
+        NUMBER_NONE = 0,
+        NUMBER_SIGNED,
+        NUMBER_UNSIGNED,
+        NUMBER_FLOAT,
+        NUMBER_BOOL,
+        NUMBER_HALF,
+        NUMBER_BFLOAT16
+};
 
 struct tensor_storage {
         uint8_t number; /* of the typed field */
@@ -28,16 +37,26 @@ struct tensor_storage {
 };
 
 static const struct tensor_storage storages[] = {
-        [1] = { 5, PROTOBUF_FIXED32, 4, 1, NUMBER_FLOAT },     [2] = { 6, PROTOBUF_FIXED64, 8, 1, NUMBER_FLOAT },
-        [3] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },     [4] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
-        [5] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },     [6] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
-        [7] = { 8, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },        [8] = { 9, PROTOBUF_FIXED32, 8, 2, NUMBER_NONE },
-        [9] = { 10, PROTOBUF_VARINT, 8, 1, NUMBER_SIGNED },    [10] = { 11, PROTOBUF_VARINT, 1, 1, NUMBER_BOOL },
-        [11] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },    [12] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
-        [13] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },    [14] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_BFLOAT16 },
-        [15] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },    [16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
-        [17] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },  [18] = { 12, PROTOBUF_FIXED64, 16, 2, NUMBER_NONE },
-        [19] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_HALF },     [22] = { 16, PROTOBUF_VARINT, 4, 1, NUMBER_UNSIGNED },
+        [1] = { 5, PROTOBUF_FIXED32, 4, 1, NUMBER_FLOAT },
+        [2] = { 6, PROTOBUF_FIXED64, 8, 1, NUMBER_FLOAT },
+        [3] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
+        [4] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
+        [5] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
+        [6] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
+        [7] = { 8, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },
+        [8] = { 9, PROTOBUF_FIXED32, 8, 2, NUMBER_NONE },
+        [9] = { 10, PROTOBUF_VARINT, 8, 1, NUMBER_SIGNED },
+        [10] = { 11, PROTOBUF_VARINT, 1, 1, NUMBER_BOOL },
+        [11] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
+        [12] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
+        [13] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
+        [14] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_BFLOAT16 },
+        [15] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
+        [16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
+        [17] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
+        [18] = { 12, PROTOBUF_FIXED64, 16, 2, NUMBER_NONE },
+        [19] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_HALF },
+        [22] = { 16, PROTOBUF_VARINT, 4, 1, NUMBER_UNSIGNED },
         [23] = { 17, PROTOBUF_VARINT, 8, 1, NUMBER_UNSIGNED },
 };
 
@@ -119,7 +138,8 @@ static bool next_packed(struct values *values, struct protobuf_field *value) {
                 return false;
         if (values->storage->type == PROTOBUF_VARINT)
                 return protobuf_varint(&values->packed, &value->value);
-        return protobuf_fixed(&values->packed, values->storage->type == PROTOBUF_FIXED32 ? 4 : 8, &value->value);
+        return protobuf_fixed(&values->packed, values->storage->type == PROTOBUF_FIXED32 ? 4 : 8,
+                              &value->value);
 }
 
 static bool next_value(struct values *values, struct protobuf_field *ret_value) {
@@ -161,7 +181,8 @@ static uint64_t elements_bytes(const struct tensor *tensor, uint64_t count) {
 
 /* One value for the whole shape, as far as that can be written. */
 static bool repeat(struct tensor *tensor, uint64_t count) {
-        uint64_t each = tensor->storage->width ? tensor->storage->width : sizeof(uint64_t) + tensor->string_bytes;
+        uint64_t each = tensor->storage->width ? tensor->storage->width
+                                               : sizeof(uint64_t) + tensor->string_bytes;
 
         if (count > REPEATED_BYTES_MAX / each)
                 return false;
@@ -183,12 +204,15 @@ static bool count_elements(struct tensor *tensor, uint64_t *ret_count) {
         return true;
 }
 
-/* True if there are as many elements as the shape says (whatever is there, if the rank is unknown). */
+/*
+ * True if there are as many elements as the shape says (whatever is there, if the rank is unknown).
+ */
 static bool find_elements(struct tensor *tensor, const struct shape *shape) {
         uint64_t wanted = shape->zero ? 0 : shape->count;
         uint64_t found;
 
-        if (shape->negative || shape->rank > TENSOR_RANK_MAX || (shape->overflows && !shape->zero) || !tensor->storage)
+        if (shape->negative || shape->rank > TENSOR_RANK_MAX ||
+            (shape->overflows && !shape->zero) || !tensor->storage)
                 return false;
         if (!count_elements(tensor, &found))
                 return false;
@@ -263,15 +287,17 @@ static bool write_element(struct values *values, uint8_t *ret_element) {
 }
 
 /*
- * A float without dimensions that has content and one typed value says two things: as a tensor TensorBoard shows the content, as a
- * point of a scalar series its data server shows the typed value. So do payload and number.
+ * A float without dimensions that has content and one typed value says two things: as a tensor
+ * TensorBoard shows the content, as a point of a scalar series its data server shows the typed
+ * value. So do payload and number.
  */
 static bool is_number_typed(const struct tensor *tensor) {
         uint64_t unused;
 
         if (tensor->content.size == 0)
                 return true;
-        return tensor->dtype == DT_FLOAT && (tensor->rank == 0 || tensor->rank == EXTENT_RANK_UNKNOWN) &&
+        return tensor->dtype == DT_FLOAT &&
+               (tensor->rank == 0 || tensor->rank == EXTENT_RANK_UNKNOWN) &&
                count_typed(tensor, &unused) == 1;
 }
 
@@ -299,7 +325,8 @@ void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor) {
         ret_tensor->parts = *parts;
         dtype = read_head(*parts, &shape, ret_tensor);
         ret_tensor->dtype = dtype <= UINT8_MAX ? (uint8_t)dtype : 0;
-        ret_tensor->rank = shape.rank_unknown || shape.rank > TENSOR_RANK_MAX ? EXTENT_RANK_UNKNOWN : (uint8_t)shape.rank;
+        ret_tensor->rank = shape.rank_unknown || shape.rank > TENSOR_RANK_MAX ? EXTENT_RANK_UNKNOWN
+                                                                              : (uint8_t)shape.rank;
         ret_tensor->storage = storage_of(dtype);
         fits = find_elements(ret_tensor, &shape);
         ret_tensor->malformed = !fits || shape.rank_unknown;

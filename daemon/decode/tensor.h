@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TensorProto and its payload in an extent. tensor_read() looks at it in time that its bytes bound, whatever its shape
- * promises; tensor_write() then writes the payload. A tensor that does not fit its own shape keeps type and dimensions and is
- * marked malformed. Pure, no allocation.
+ * A TensorProto and its payload in an extent. tensor_read() looks at it in time that its bytes
+ * bound, whatever its shape promises; tensor_write() then writes the payload. A tensor that does
+ * not fit its own shape keeps type and dimensions and is marked malformed. Pure, no allocation.
  */
 #pragma once
 

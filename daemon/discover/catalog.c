@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs and files stand in arrays sorted by name, as paging and the order `sorted` want them. Listings come sorted, or nearly, so
- * that an insertion is nearly always an append.
+ * Runs and files stand in arrays sorted by name, as paging and the order `sorted` want them.
+ * Listings come sorted, or nearly, so that an insertion is nearly always an append.
  */
 #include "daemon/discover/catalog.h"
 
@@ -16,8 +16,9 @@
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const names[] = {
-                [CATALOG_QUEUED] = "queued",         [CATALOG_LOADING] = "loading", [CATALOG_UNREADABLE] = "unreadable",
-                [CATALOG_GONE] = "gone",             [CATALOG_EMPTY] = "empty",     [CATALOG_HEADER_ONLY] = "header only",
+                [CATALOG_QUEUED] = "queued",         [CATALOG_LOADING] = "loading",
+                [CATALOG_UNREADABLE] = "unreadable", [CATALOG_GONE] = "gone",
+                [CATALOG_EMPTY] = "empty",           [CATALOG_HEADER_ONLY] = "header only",
                 [CATALOG_LOADED] = "loaded",
         };
 
@@ -122,7 +123,8 @@ void catalog_deinit(struct catalog *catalog) {
         *catalog = (struct catalog){ 0 };
 }
 
-int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store, struct catalog_source **ret_source) {
+int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store,
+                       struct catalog_source **ret_source) {
         struct catalog_source **sources, *source;
         int r = -ENOMEM;
 
@@ -160,39 +162,52 @@ void catalog_remove_source(struct catalog_source *source) {
 
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name) {
         for (size_t i = 0; i < catalog->source_count; i++)
-                if (!strcmp(catalog->sources[i]->name, name) || !strcmp(catalog->sources[i]->store->url, name))
+                if (!strcmp(catalog->sources[i]->name, name) ||
+                    !strcmp(catalog->sources[i]->store->url, name))
                         return catalog->sources[i];
         return NULL;
 }
 
 /*
- * Where the owner of that name is in an array of pointers that is sorted by name, or would be put. name_at is the offset of the
- * name in what the pointers point to. The last place is looked at first.
+ * Where the owner of that name is in an array of pointers that is sorted by name, or would be put.
+ * name_at is the offset of the name in what the pointers point to. The last place is looked at
+ * first.
  */
-static size_t place_of(const void *array, size_t count, size_t name_at, const char *name, size_t size, bool *ret_found) {
+static size_t place_of(const void *array, size_t count, size_t name_at, const char *name,
+                       size_t size, bool *ret_found) {
         char *const *pointers = array;
         size_t low = 0, high = count, middle = count ? count - 1 : 0;
 
         while (low < high) {
-                if (name_compare((const struct catalog_name *)(const void *)(pointers[middle] + name_at), name, size) < 0)
+                if (name_compare(
+                            (const struct catalog_name *)(const void *)(pointers[middle] + name_at),
+                            name, size) < 0)
                         low = middle + 1;
                 else
                         high = middle;
                 middle = (low + high) / 2;
         }
-        *ret_found = low < count && name_compare((const struct catalog_name *)(const void *)(pointers[low] + name_at), name, size) == 0;
+        *ret_found = low < count &&
+                     name_compare(
+                             (const struct catalog_name *)(const void *)(pointers[low] + name_at),
+                             name, size) == 0;
         return low;
 }
 
-static size_t run_place(const struct catalog_source *source, const char *name, size_t size, bool *ret_found) {
-        return place_of(source->runs, source->run_count, offsetof(struct catalog_run, name), name, size, ret_found);
+static size_t run_place(const struct catalog_source *source, const char *name, size_t size,
+                        bool *ret_found) {
+        return place_of(source->runs, source->run_count, offsetof(struct catalog_run, name), name,
+                        size, ret_found);
 }
 
-static size_t file_place(const struct catalog_run *run, const char *path, size_t size, bool *ret_found) {
-        return place_of(run->files, run->file_count, offsetof(struct catalog_file, path), path, size, ret_found);
+static size_t file_place(const struct catalog_run *run, const char *path, size_t size,
+                         bool *ret_found) {
+        return place_of(run->files, run->file_count, offsetof(struct catalog_file, path), path,
+                        size, ret_found);
 }
 
-static int run_add(struct catalog_source *source, const char *name, size_t size, struct catalog_run **ret_run) {
+static int run_add(struct catalog_source *source, const char *name, size_t size,
+                   struct catalog_run **ret_run) {
         struct catalog_run *run;
         bool found;
         size_t at = run_place(source, name, size, &found);
@@ -233,7 +248,8 @@ static void run_remove(struct catalog_run *run) {
         run_free(run);
 }
 
-static int file_add(struct catalog_run *run, const char *path, size_t size, size_t at, struct catalog_file **ret_file) {
+static int file_add(struct catalog_run *run, const char *path, size_t size, size_t at,
+                    struct catalog_file **ret_file) {
         struct catalog_file *file = calloc(1, sizeof(*file));
         int r;
 
@@ -258,14 +274,16 @@ static int file_add(struct catalog_run *run, const char *path, size_t size, size
         return 0;
 }
 
-int catalog_add_file(struct catalog_source *source, const char *path, size_t size, struct catalog_file **ret_file, bool *ret_added) {
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size,
+                     struct catalog_file **ret_file, bool *ret_added) {
         const char *slash = memrchr(path, '/', size);
         struct catalog_run *run;
         bool found;
         size_t at;
         int r;
 
-        r = slash ? run_add(source, path, (size_t)(slash - path), &run) : run_add(source, ".", 1, &run);
+        r = slash ? run_add(source, path, (size_t)(slash - path), &run)
+                  : run_add(source, ".", 1, &run);
         if (r < 0)
                 return r;
         at = file_place(run, path, size, &found);
@@ -316,8 +334,10 @@ void catalog_clear_unreadable(struct catalog_source *source) {
         source->unreadable_count = 0;
 }
 
-int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size, const struct store_failure *failure) {
-        struct catalog_unreadable *bigger = realloc(source->unreadable, (source->unreadable_count + 1) * sizeof(bigger[0]));
+int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size,
+                           const struct store_failure *failure) {
+        struct catalog_unreadable *bigger = realloc(
+                source->unreadable, (source->unreadable_count + 1) * sizeof(bigger[0]));
         int r;
 
         if (!bigger)
@@ -349,15 +369,22 @@ enum catalog_state catalog_run_state(const struct catalog_run *run) {
         return state;
 }
 
-/* The run's series of that tag. -EEXIST: another tag has its id (a collision): that series stays out of the catalog. */
-static int series_add(struct catalog_run *run, uint64_t id, struct extent_string tag, struct catalog_series **ret_series) {
+/*
+ * The run's series of that tag. -EEXIST: another tag has its id (a collision): that series stays
+ * out of the catalog.
+ */
+static int series_add(struct catalog_run *run, uint64_t id, struct extent_string tag,
+                      struct catalog_series **ret_series) {
         struct id_map *map = &run->source->catalog->series;
         struct catalog_series *series = id_map_find(map, id);
         int r;
 
         if (series) {
                 *ret_series = series;
-                return series->run == run && name_compare(&series->tag, (const char *)tag.bytes, tag.size) == 0 ? 0 : -EEXIST;
+                return series->run == run && name_compare(&series->tag, (const char *)tag.bytes,
+                                                          tag.size) == 0
+                               ? 0
+                               : -EEXIST;
         }
         r = array_reserve(&run->series, run->series_count, &run->series_space);
         if (r < 0)
@@ -384,7 +411,8 @@ static struct extent_string name_string(const struct catalog_name *name) {
         return (struct extent_string){ .bytes = (const uint8_t *)name->bytes, .size = name->size };
 }
 
-static int series_learn(struct catalog_series *series, const struct extent_view *view, const struct extent_series *row) {
+static int series_learn(struct catalog_series *series, const struct extent_view *view,
+                        const struct extent_series *row) {
         struct metadata metadata = {
                 .plugin = name_string(&series->plugin),
                 .content = name_string(&series->content),
@@ -394,8 +422,10 @@ static int series_learn(struct catalog_series *series, const struct extent_view 
                 .written_as = series->written_as,
                 .is_given = series->has_metadata,
         };
-        struct catalog_name *const names[] = { &series->plugin, &series->content, &series->display_name, &series->description };
-        const struct extent_string *const strings[] = { &metadata.plugin, &metadata.content, &metadata.display_name,
+        struct catalog_name *const names[] = { &series->plugin, &series->content,
+                                               &series->display_name, &series->description };
+        const struct extent_string *const strings[] = { &metadata.plugin, &metadata.content,
+                                                        &metadata.display_name,
                                                         &metadata.description };
 
         series->extents++;
@@ -404,7 +434,9 @@ static int series_learn(struct catalog_series *series, const struct extent_view 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 int r = names[i]->bytes && strings[i]->bytes == (const uint8_t *)names[i]->bytes
                                 ? 0
-                                : name_set(names[i], strings[i]->size ? (const void *)strings[i]->bytes : "", strings[i]->size);
+                                : name_set(names[i],
+                                           strings[i]->size ? (const void *)strings[i]->bytes : "",
+                                           strings[i]->size);
 
                 if (r < 0)
                         return r;
@@ -422,7 +454,8 @@ int catalog_learn(struct catalog_run *run, const struct extent_header *extent) {
         for (uint32_t i = 0; r == 0 && i < view.series_count; i++) {
                 struct catalog_series *series;
 
-                r = series_add(run, view.series[i].series_id, extent_view_tag(&view, &view.series[i]), &series);
+                r = series_add(run, view.series[i].series_id,
+                               extent_view_tag(&view, &view.series[i]), &series);
                 if (r == 0)
                         r = series_learn(series, &view, &view.series[i]);
                 else if (r == -EEXIST)

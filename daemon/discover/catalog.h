@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalog: sources, their runs, the runs' event files, and the series seen in them. Only a structure: who lists, fetches
- * and decodes changes it. Everything is owned by the loop thread. Names are bytes and may hold anything but NUL and a leading
- * slash; each is NUL-terminated too.
+ * The catalog: sources, their runs, the runs' event files, and the series seen in them. Only a
+ * structure: who lists, fetches and decodes changes it. Everything is owned by the loop thread.
+ * Names are bytes and may hold anything but NUL and a leading slash; each is NUL-terminated too.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ struct catalog_series {
         uint8_t data_class; /* resolved: enum extent_class */
         uint8_t written_as; /* of the value that its metadata is from: enum extent_written_as */
         bool has_metadata;
-        uint64_t extents;   /* that have it */
+        uint64_t extents; /* that have it */
 };
 
 struct catalog_file {
@@ -103,13 +103,15 @@ struct catalog_source {
         uint64_t attempts;            /* listings that have ended, complete or not */
         uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
         uint64_t list_requests;
-        struct catalog_unreadable *unreadable; /* directories that the last listing could not read */
+        /* directories that the last listing could not read */
+        struct catalog_unreadable *unreadable;
         size_t unreadable_count;
         struct catalog_run **runs; /* sorted by name */
         size_t run_count, run_space;
         size_t file_count, settled_count;
-        struct watch *watch;   /* that keeps it up to date */
-        uint64_t full_in_pass; /* of the pipeline: its last pass that found the endpoint's window full */
+        struct watch *watch; /* that keeps it up to date */
+        /* of the pipeline: its last pass that found the endpoint's window full */
+        uint64_t full_in_pass;
 };
 
 struct catalog {
@@ -119,19 +121,25 @@ struct catalog {
 };
 
 void catalog_init(struct catalog *catalog);
-void catalog_deinit(struct catalog *catalog); /* frees everything but the stores, which the owner closes before */
+/* frees everything but the stores, which the owner closes before */
+void catalog_deinit(struct catalog *catalog);
 
 /* Takes the store, on failure too. name may be NULL. -ENOMEM, -EEXIST (same URL). */
-int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store, struct catalog_source **ret_source);
+int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store,
+                       struct catalog_source **ret_source);
 
-/* Takes back a source that was just added and has nothing yet; its store is the caller's to close, afterwards. */
+/*
+ * Takes back a source that was just added and has nothing yet; its store is the caller's to close,
+ * afterwards.
+ */
 void catalog_remove_source(struct catalog_source *source);
 
 /* By name or URL; NULL if there is none. */
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name);
 
 /* Finds or makes the file, and its run. *ret_added (may be NULL) tells which. -ENOMEM. */
-int catalog_add_file(struct catalog_source *source, const char *path, size_t size, struct catalog_file **ret_file, bool *ret_added);
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size,
+                     struct catalog_file **ret_file, bool *ret_added);
 
 /* By id; NULL if there is none. */
 struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t id);
@@ -141,12 +149,16 @@ struct catalog_series *catalog_find_series(const struct catalog *catalog, uint64
 /* Removes the file, and its run when it was the last. Its blocks pointer must be NULL. */
 void catalog_remove_file(struct catalog_file *file);
 
-/* Learns the series of an extent that is published for the first time: new tags, first metadata. The image is valid. -ENOMEM. */
+/*
+ * Learns the series of an extent that is published for the first time: new tags, first metadata.
+ * The image is valid. -ENOMEM.
+ */
 int catalog_learn(struct catalog_run *run, const struct extent_header *extent);
 
 /* Forgets and learns which directories cannot be read. -ENOMEM. */
 void catalog_clear_unreadable(struct catalog_source *source);
-int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size, const struct store_failure *failure);
+int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size,
+                           const struct store_failure *failure);
 
 /* Sets a file's state; settled is kept in step with the source's count. */
 void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One timer decides when to list next. After a failure it is the back-off (or, when the source counts as failing, a slow retry);
- * after a success the poll interval; when a file is missing for the first time 2 s, so that a deletion is known soon.
+ * One timer decides when to list next. After a failure it is the back-off (or, when the source
+ * counts as failing, a slow retry); after a success the poll interval; when a file is missing for
+ * the first time 2 s, so that a deletion is known soon.
  */
 #include "daemon/discover/watch.h"
 
@@ -56,10 +57,12 @@ static bool row_is_other_version(const struct catalog_file *file, const struct s
 }
 
 /* What the new row says of a file that was known before; false: nothing. */
-static bool row_change(const struct catalog_file *file, const struct store_row *row, enum watch_change *ret_change) {
+static bool row_change(const struct catalog_file *file, const struct store_row *row,
+                       enum watch_change *ret_change) {
         if (file->seen_listing == 0 || file->state == CATALOG_GONE)
                 *ret_change = WATCH_APPEARED;
-        else if (row->size_bytes == UINT64_MAX && (row->mtime_ns == INT64_MIN || row_is_other_version(file, row)))
+        else if (row->size_bytes == UINT64_MAX &&
+                 (row->mtime_ns == INT64_MIN || row_is_other_version(file, row)))
                 *ret_change = WATCH_MAY_HAVE_GROWN;
         else if (row->size_bytes != UINT64_MAX && row->size_bytes > file->listed_bytes)
                 *ret_change = WATCH_GREW;
@@ -94,19 +97,24 @@ static void on_row(void *userdata, const struct store_row *row) {
         memcpy(file->tag, row->tag, sizeof(file->tag));
         watch->changed |= change != WATCH_MAY_HAVE_GROWN;
         if (watch->events->file_changed(watch->userdata, file, change) < 0) {
-                file->seen_listing = 0; /* as if it had not been seen: the next listing brings it again */
+                /* as if it had not been seen: the next listing brings it again */
+                file->seen_listing = 0;
                 watch->out_of_memory = true;
         }
 }
 
-static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void on_unreadable(void *userdata, const char *directory, size_t size,
+                          const struct store_failure *failure) {
         struct watch *watch = userdata;
 
         if (catalog_add_unreadable(watch->source, directory, size, failure) < 0)
                 watch->out_of_memory = true;
 }
 
-/* True if the file lies in a directory that this listing could not read: it is unknown whether it is there. */
+/*
+ * True if the file lies in a directory that this listing could not read: it is unknown whether it
+ * is there.
+ */
 static bool file_is_unknown(const struct catalog_source *source, const struct catalog_file *file) {
         for (size_t i = 0; i < source->unreadable_count; i++) {
                 const struct catalog_name *directory = &source->unreadable[i].directory;
@@ -118,7 +126,9 @@ static bool file_is_unknown(const struct catalog_source *source, const struct ca
         return false;
 }
 
-/* Counts who is missing in a complete listing. Backwards, as the receiver may remove what is gone. */
+/*
+ * Counts who is missing in a complete listing. Backwards, as the receiver may remove what is gone.
+ */
 static void watch_look_for_missing(struct watch *watch) {
         struct catalog_source *source = watch->source;
 
@@ -129,7 +139,8 @@ static void watch_look_for_missing(struct watch *watch) {
                         struct catalog_file *file = run->files[k];
                         bool last = run->file_count == 1;
 
-                        if (file->seen_listing == source->listings || file->state == CATALOG_GONE || file_is_unknown(source, file))
+                        if (file->seen_listing == source->listings || file->state == CATALOG_GONE ||
+                            file_is_unknown(source, file))
                                 continue;
                         if (++file->missing >= MISSING_GONE) {
                                 watch->changed = true;
@@ -153,15 +164,18 @@ static void watch_schedule_poll(struct watch *watch) {
         if (watch->poll_ns > 0)
                 watch->poll_ms = max_u64((uint64_t)watch->poll_ns / MS_PER_NS, 1);
         else
-                watch->poll_ms = watch->changed ? POLL_FIRST_MS
-                                                : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2, POLL_LAST_MS);
+                watch->poll_ms = watch->changed
+                                         ? POLL_FIRST_MS
+                                         : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2,
+                                                   POLL_LAST_MS);
         watch_schedule(watch, watch->poll_ms);
         watch->polling = true;
 }
 
 static void watch_failed(struct watch *watch, const struct store_failure *failure) {
         struct catalog_source *source = watch->source;
-        uint64_t wait_ms = min_u64(RETRY_FIRST_MS << (watch->tries < 10 ? watch->tries : 10), RETRY_LAST_MS);
+        uint64_t wait_ms = min_u64(RETRY_FIRST_MS << (watch->tries < 10 ? watch->tries : 10),
+                                   RETRY_LAST_MS);
 
         if (watch->tries++ == 0)
                 watch->failing_since_ns = uv_hrtime();
@@ -190,7 +204,9 @@ static void watch_succeeded(struct watch *watch) {
 
 static void on_list_done(void *userdata, const struct store_failure *failure, uint64_t requests) {
         struct watch *watch = userdata;
-        struct store_failure memory = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "out of memory" };
+        struct store_failure memory = { .class = STORE_TRANSIENT,
+                                        .code = "ENOMEM",
+                                        .message = "out of memory" };
         bool complete = failure->class == STORE_OK && !watch->out_of_memory;
 
         watch->list = NULL;
@@ -204,7 +220,8 @@ static void on_list_done(void *userdata, const struct store_failure *failure, ui
 }
 
 static void watch_list(struct watch *watch) {
-        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_list_done };
+        static const struct store_list_callbacks callbacks = { on_row, on_unreadable,
+                                                               on_list_done };
         struct store *store = watch->source->store;
         int r;
 
@@ -217,7 +234,9 @@ static void watch_list(struct watch *watch) {
         catalog_clear_unreadable(watch->source);
         r = store->operations->list(store, &callbacks, watch, &watch->list);
         if (r < 0) {
-                struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "cannot start a listing" };
+                struct store_failure failure = { .class = STORE_TRANSIENT,
+                                                 .code = "ENOMEM",
+                                                 .message = "cannot start a listing" };
 
                 watch->source->attempts++;
                 watch_failed(watch, &failure);
@@ -225,8 +244,8 @@ static void watch_list(struct watch *watch) {
         }
 }
 
-int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns, const struct watch_events *events, void *userdata,
-              struct watch **ret_watch) {
+int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns,
+              const struct watch_events *events, void *userdata, struct watch **ret_watch) {
         struct watch *watch = calloc(1, sizeof(*watch));
 
         if (!watch)
@@ -259,7 +278,8 @@ void watch_set_interest(struct watch *watch, enum watch_interest interest) {
         watch->interest = interest;
         if (interest == WATCH_NOBODY && watch->poll_ns == 0 && watch->polling)
                 uv_timer_stop(&watch->timer);
-        if (begins && watch->poll_ns == 0 && !watch->list && !uv_is_active((uv_handle_t *)&watch->timer))
+        if (begins && watch->poll_ns == 0 && !watch->list &&
+            !uv_is_active((uv_handle_t *)&watch->timer))
                 watch_schedule(watch, 0);
 }
 

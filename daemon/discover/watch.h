@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching a source: lists it, compares the listing with the catalog, and says what is new, grown, replaced or gone. A listing
- * that fails changes nothing; it is tried again with back-off. Loop thread.
+ * Watching a source: lists it, compares the listing with the catalog, and says what is new, grown,
+ * replaced or gone. A listing that fails changes nothing; it is tried again with back-off. Loop
+ * thread.
  */
 #pragma once
 
@@ -14,35 +15,50 @@
 struct watch;
 
 enum watch_change {
-        WATCH_APPEARED, /* new, or back */
-        WATCH_GREW,     /* larger than before */
+        WATCH_APPEARED,       /* new, or back */
+        WATCH_GREW,           /* larger than before */
         WATCH_MAY_HAVE_GROWN, /* the listing does not say sizes */
         WATCH_SHRANK,
-        WATCH_TOUCHED,  /* the same size, but another version (mtime or tag) */
+        WATCH_TOUCHED, /* the same size, but another version (mtime or tag) */
 };
 
 struct watch_events {
-        /* The file's row in the catalog is the new one already. -ENOMEM: the listing has failed, and the next one tells it again. */
+        /*
+         * The file's row in the catalog is the new one already. -ENOMEM: the listing has failed,
+         * and the next one tells it again.
+         */
         int (*file_changed)(void *userdata, struct catalog_file *file, enum watch_change change);
-        /* Two complete listings did not have it. It stays in the catalog until the receiver removes it. */
+        /*
+         * Two complete listings did not have it. It stays in the catalog until the receiver removes
+         * it.
+         */
         void (*file_gone)(void *userdata, struct catalog_file *file);
         /* A listing ended; the source's state and failure say how. */
         void (*listed)(void *userdata, struct catalog_source *source, bool complete);
 };
 
 enum watch_interest {
-        WATCH_NOBODY,  /* nobody looks: no polls */
+        WATCH_NOBODY,   /* nobody looks: no polls */
         WATCH_FOLLOWED, /* a client follows */
 };
 
-/* poll_ns: interval of polls; 0: from 1 s while things change up to 60 s; -1: none. Lists at once. -ENOMEM. */
-int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns, const struct watch_events *events, void *userdata,
-              struct watch **ret_watch);
+/*
+ * poll_ns: interval of polls; 0: from 1 s while things change up to 60 s; -1: none. Lists at once.
+ * -ENOMEM.
+ */
+int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns,
+              const struct watch_events *events, void *userdata, struct watch **ret_watch);
 
-/* Lists as soon as it can: a listing that begins after this call is complete, or has failed, when `listed` comes for it. */
+/*
+ * Lists as soon as it can: a listing that begins after this call is complete, or has failed, when
+ * `listed` comes for it.
+ */
 void watch_now(struct watch *watch);
 
-/* Number of the listing that a call of watch_now() at this moment would lead to: compare with the source's attempts. */
+/*
+ * Number of the listing that a call of watch_now() at this moment would lead to: compare with the
+ * source's attempts.
+ */
 uint64_t watch_next_attempt(const struct watch *watch);
 
 void watch_set_interest(struct watch *watch, enum watch_interest interest);

@@ -17,7 +17,8 @@ static unsigned class_of(uint64_t size_bytes) {
 }
 
 static uint64_t mapped_bytes(unsigned class, uint64_t size_bytes) {
-        return class < BUFFERS_CLASSES ? (uint64_t)BUFFERS_SMALLEST_BYTES << class : align_up(size_bytes, 4096);
+        return class < BUFFERS_CLASSES ? (uint64_t)BUFFERS_SMALLEST_BYTES << class
+                                       : align_up(size_bytes, 4096);
 }
 
 void buffers_init(struct buffers *buffers, uint64_t kept_most_bytes) {
@@ -42,7 +43,8 @@ uint8_t *buffers_take(struct buffers *buffers, uint64_t size_bytes) {
                 buffers->kept_bytes -= bytes;
                 return (uint8_t *)first;
         }
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
                 return NULL;
         /* One huge page would make the slack of all buffers in it real. */

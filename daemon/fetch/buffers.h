@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory for tickets. A ticket is larger than what will arrive (there is slack for bytes appended since the listing), so it is
- * mapped memory of which only touched pages exist. Buffers of common sizes are kept and used again, so that ten thousand small reads
- * do not map, fault and unmap each time; what is kept is bounded, and counts as memory in use.
+ * Memory for tickets. A ticket is larger than what will arrive (there is slack for bytes appended
+ * since the listing), so it is mapped memory of which only touched pages exist. Buffers of common
+ * sizes are kept and used again, so that ten thousand small reads do not map, fault and unmap each
+ * time; what is kept is bounded, and counts as memory in use.
  */
 #pragma once
 

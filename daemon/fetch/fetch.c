@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job is one ticket and a row of reads into it, each going on at the byte that the last one reached. It is reading, waits for
- * its back-off to end, is ready and waits for a place in its endpoint's window, or is done. Ready jobs go before new ones.
+ * A job is one ticket and a row of reads into it, each going on at the byte that the last one
+ * reached. It is reading, waits for its back-off to end, is ready and waits for a place in its
+ * endpoint's window, or is done. Ready jobs go before new ones.
  */
 #include "daemon/fetch/fetch.h"
 
@@ -82,7 +83,8 @@ static void fail(struct fetch_job *job, const struct store_failure *failure, boo
 /* ---- Endpoints ---- */
 
 static struct endpoint *find_endpoint(const struct fetch *fetch, const char *name) {
-        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints; node = node->next) {
+        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
+             node = node->next) {
                 struct endpoint *endpoint = list_owner(node, struct endpoint, node);
 
                 if (strcmp(endpoint->name, name) == 0)
@@ -124,9 +126,10 @@ static void watch_start(struct fetch *fetch) {
 /* There is a place in the window. -errno of the store: nothing is under way then. */
 static int send_read(struct fetch_job *job) {
         struct fetch *fetch = job->fetch;
-        int r = job->store->operations->read(job->store, job->name, job->name_size, job->offset + job->reached_bytes,
-                                             job->buffer + job->reached_bytes, job->size_bytes - job->reached_bytes, on_read, job,
-                                             &job->read);
+        int r = job->store->operations->read(
+                job->store, job->name, job->name_size, job->offset + job->reached_bytes,
+                job->buffer + job->reached_bytes, job->size_bytes - job->reached_bytes, on_read,
+                job, &job->read);
 
         if (r < 0)
                 return r;
@@ -146,11 +149,14 @@ static void send_ready(struct endpoint *endpoint) {
 
         while (!list_is_empty(&endpoint->ready) && window_has_place(&endpoint->window, now_ns)) {
                 struct fetch_job *job = list_owner(endpoint->ready.next, struct fetch_job, node);
-                struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "Cannot allocate memory" };
+                struct store_failure failure = { .class = STORE_TRANSIENT,
+                                                 .code = "ENOMEM",
+                                                 .message = "Cannot allocate memory" };
 
                 list_remove(&job->node);
                 if (job->first_failure_ns)
-                        job->first_failure_ns += now_ns - job->ready_ns; /* waiting for a place is not storage's fault */
+                        /* waiting for a place is not storage's fault */
+                        job->first_failure_ns += now_ns - job->ready_ns;
                 if (send_read(job) < 0)
                         fail(job, &failure, false);
         }
@@ -168,7 +174,8 @@ static void on_room_turn(uv_idle_t *idle) {
         struct fetch *fetch = idle->data;
 
         uv_idle_stop(idle);
-        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints; node = node->next)
+        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
+             node = node->next)
                 send_ready(list_owner(node, struct endpoint, node));
         if (fetch->on_room)
                 fetch->on_room(fetch->on_room_userdata);
@@ -189,15 +196,18 @@ static void arm_due(struct fetch *fetch) {
 
         for (struct list *node = fetch->waiting.next; node != &fetch->waiting; node = node->next)
                 next_ns = min_u64(next_ns, list_owner(node, struct fetch_job, node)->due_ns);
-        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints; node = node->next) {
-                uint64_t not_before_ns = list_owner(node, struct endpoint, node)->window.not_before_ns;
+        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
+             node = node->next) {
+                uint64_t not_before_ns =
+                        list_owner(node, struct endpoint, node)->window.not_before_ns;
 
                 if (not_before_ns > now_ns)
                         next_ns = min_u64(next_ns, not_before_ns);
         }
         if (next_ns == UINT64_MAX || fetch->handles_closing)
                 return;
-        uv_timer_start(&fetch->due, on_due, next_ns > now_ns ? (next_ns - now_ns + 999999) / 1000000 : 0, 0);
+        uv_timer_start(&fetch->due, on_due,
+                       next_ns > now_ns ? (next_ns - now_ns + 999999) / 1000000 : 0, 0);
 }
 
 static void on_due(uv_timer_t *timer) {
@@ -214,7 +224,8 @@ static void on_due(uv_timer_t *timer) {
                 job->endpoint->waiting--;
                 make_ready(job);
         }
-        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints; node = node->next)
+        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
+             node = node->next)
                 send_ready(list_owner(node, struct endpoint, node));
         arm_due(fetch);
         tell_room(fetch);
@@ -228,12 +239,16 @@ static uint64_t random_below(struct fetch *fetch, uint64_t bound) {
         return (fetch->random * 0x2545f4914f6cdd1dull >> 11) % bound;
 }
 
-/* Full jitter: anything up to the bound, so that those who failed together do not come back together. */
+/*
+ * Full jitter: anything up to the bound, so that those who failed together do not come back
+ * together.
+ */
 static void wait_and_retry(struct fetch_job *job, uint64_t retry_after_ms) {
         struct fetch *fetch = job->fetch;
         unsigned doublings = job->failures ? (unsigned)min_u64(job->failures - 1, 20) : 0;
         uint64_t bound_ns = min_u64(FETCH_BACKOFF_MOST_NS, FETCH_BACKOFF_FIRST_NS << doublings);
-        uint64_t wait_ns = random_below(fetch, bound_ns) + min_u64(retry_after_ms, FETCH_RETRY_AFTER_MOST_MS) * 1000000;
+        uint64_t wait_ns = random_below(fetch, bound_ns) +
+                           min_u64(retry_after_ms, FETCH_RETRY_AFTER_MOST_MS) * 1000000;
 
         job->state = JOB_WAITING;
         job->due_ns = uv_hrtime() + wait_ns;
@@ -283,7 +298,8 @@ static void fail(struct fetch_job *job, const struct store_failure *failure, boo
         } else {
                 job->failures++;
                 job->first_failure_ns = job->first_failure_ns ? job->first_failure_ns : now_ns;
-                if (job->failures >= fetch->options.tries_max || now_ns - job->first_failure_ns >= fetch->options.give_up_ns) {
+                if (job->failures >= fetch->options.tries_max ||
+                    now_ns - job->first_failure_ns >= fetch->options.give_up_ns) {
                         finish(job, failure);
                         return;
                 }
@@ -291,12 +307,16 @@ static void fail(struct fetch_job *job, const struct store_failure *failure, boo
         wait_and_retry(job, failure->retry_after_ms);
 }
 
-/* The parts are of different objects. Once, that is news: all is read again. Twice, somebody writes faster than we read. */
+/*
+ * The parts are of different objects. Once, that is news: all is read again. Twice, somebody writes
+ * faster than we read.
+ */
 static void changed(struct fetch_job *job) {
         struct store_failure failure = { .class = STORE_TRANSIENT, .code = "changed" };
 
         if (job->restarted) {
-                snprintf(failure.message, sizeof(failure.message), "The object changes while it is read");
+                snprintf(failure.message, sizeof(failure.message),
+                         "The object changes while it is read");
                 finish(job, &failure);
                 return;
         }
@@ -308,7 +328,8 @@ static void changed(struct fetch_job *job) {
 /* The object ends before where the job has got to, or where an earlier answer said. */
 static bool ends_too_early(const struct fetch_job *job) {
         return job->total_bytes != UINT64_MAX &&
-               job->offset + job->reached_bytes < min_u64(job->total_bytes, job->offset + job->size_bytes);
+               job->offset + job->reached_bytes <
+                       min_u64(job->total_bytes, job->offset + job->size_bytes);
 }
 
 static void take_bytes(struct fetch_job *job, const struct store_read_result *result) {
@@ -323,7 +344,8 @@ static void go_on(struct fetch_job *job, const struct store_read_result *result)
         const struct store_failure *failure = &result->failure;
         bool progress = result->size_bytes > 0;
 
-        if (progress && job->reached_bytes > 0 && result->tag[0] && job->tag[0] && strcmp(result->tag, job->tag) != 0) {
+        if (progress && job->reached_bytes > 0 && result->tag[0] && job->tag[0] &&
+            strcmp(result->tag, job->tag) != 0) {
                 changed(job);
                 return;
         }
@@ -370,12 +392,14 @@ static void on_read(void *userdata, const struct store_read_result *result) {
         struct fetch *fetch = job->fetch;
         struct endpoint *endpoint = job->endpoint;
         enum store_failure_class class = result->failure.class;
-        uint64_t retry_after_ms = min_u64(result->failure.retry_after_ms, FETCH_RETRY_AFTER_MOST_MS);
+        uint64_t retry_after_ms = min_u64(result->failure.retry_after_ms,
+                                          FETCH_RETRY_AFTER_MOST_MS);
 
         leave_window(job, outcome_of(class));
         fetch->counters.bytes += result->size_bytes;
         fetch->counters.request_ns += result->total_ns;
-        endpoint->errors += class == STORE_TRANSIENT || class == STORE_THROTTLED || class == STORE_PERMANENT;
+        endpoint->errors += class == STORE_TRANSIENT || class == STORE_THROTTLED ||
+                            class == STORE_PERMANENT;
         if (class == STORE_THROTTLED && retry_after_ms) {
                 window_wait_until(&endpoint->window, uv_hrtime() + retry_after_ms * 1000000);
                 arm_due(fetch);
@@ -400,7 +424,10 @@ static void on_released(void *userdata) {
                 job_release(job);
 }
 
-/* Takes the read away from the store. False: the store goes on holding the buffer, and the place in the window. */
+/*
+ * Takes the read away from the store. False: the store goes on holding the buffer, and the place in
+ * the window.
+ */
 static bool cancel_read(struct fetch_job *job) {
         if (!job->store->operations->read_cancel(job->read, on_released, job)) {
                 job->read = NULL;
@@ -412,7 +439,8 @@ static bool cancel_read(struct fetch_job *job) {
 }
 
 static bool hangs(const struct fetch_job *job, uint64_t now_ns) {
-        return job->read && job->store->reads_hang && now_ns - job->sent_ns >= job->fetch->options.give_up_ns;
+        return job->read && job->store->reads_hang &&
+               now_ns - job->sent_ns >= job->fetch->options.give_up_ns;
 }
 
 static struct fetch_job *find_hanging(const struct fetch *fetch, uint64_t now_ns) {
@@ -434,7 +462,8 @@ static void on_watch(uv_timer_t *watch) {
         while ((job = find_hanging(fetch, now_ns))) {
                 struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ETIMEDOUT" };
 
-                snprintf(failure.message, sizeof(failure.message), "The file system does not answer");
+                snprintf(failure.message, sizeof(failure.message),
+                         "The file system does not answer");
                 job->endpoint->errors++;
                 cancel_read(job);
                 finish(job, &failure);
@@ -464,7 +493,8 @@ bool fetch_room(struct fetch *fetch, struct store *store, uint64_t size) {
 
         if (!endpoint)
                 return false;
-        return list_is_empty(&endpoint->ready) && window_has_place(&endpoint->window, uv_hrtime()) &&
+        return list_is_empty(&endpoint->ready) &&
+               window_has_place(&endpoint->window, uv_hrtime()) &&
                budget_fits(&fetch->budget, size);
 }
 
@@ -486,15 +516,17 @@ static uint8_t *take_ticket(struct fetch *fetch, uint64_t size) {
         return buffer;
 }
 
-int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, size_t name_size, uint64_t offset, uint64_t size,
-                    void (*on_done)(void *userdata, const struct fetch_result *result), void *userdata,
-                    struct fetch_job **ret_job) {
+int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, size_t name_size,
+                    uint64_t offset, uint64_t size,
+                    void (*on_done)(void *userdata, const struct fetch_result *result),
+                    void *userdata, struct fetch_job **ret_job) {
         struct fetch_job *job = calloc(1, sizeof(*job) + name_size + 1);
         int r;
 
         if (!job)
                 return -ENOMEM;
-        job->buffer = (job->endpoint = need_endpoint(fetch, store)) ? take_ticket(fetch, size) : NULL;
+        job->buffer = (job->endpoint = need_endpoint(fetch, store)) ? take_ticket(fetch, size)
+                                                                    : NULL;
         if (!job->buffer) {
                 free(job);
                 return -ENOMEM;
@@ -553,8 +585,11 @@ int fetch_new(uv_loop_t *loop, const struct fetch_options *options, struct fetch
                 return -ENOMEM;
         fetch->loop = loop;
         fetch->options = *options;
-        fetch->options.inflight_bytes_max = options->inflight_bytes_max ? options->inflight_bytes_max : defaults.inflight_bytes_max;
-        fetch->options.connections_max = options->connections_max ? options->connections_max : defaults.connections_max;
+        fetch->options.inflight_bytes_max = options->inflight_bytes_max
+                                                    ? options->inflight_bytes_max
+                                                    : defaults.inflight_bytes_max;
+        fetch->options.connections_max = options->connections_max ? options->connections_max
+                                                                  : defaults.connections_max;
         fetch->options.tries_max = options->tries_max ? options->tries_max : defaults.tries_max;
         fetch->options.give_up_ns = options->give_up_ns ? options->give_up_ns : defaults.give_up_ns;
         fetch->budget.max_bytes = fetch->options.inflight_bytes_max;
@@ -580,7 +615,8 @@ static void on_handle_closed(uv_handle_t *handle) {
         if (--fetch->open_handles > 0)
                 return;
         while (!list_is_empty(&fetch->endpoints)) {
-                struct endpoint *endpoint = list_owner(fetch->endpoints.next, struct endpoint, node);
+                struct endpoint *endpoint = list_owner(fetch->endpoints.next, struct endpoint,
+                                                       node);
 
                 list_remove(&endpoint->node);
                 free(endpoint->name);
@@ -619,10 +655,12 @@ const struct fetch_counters *fetch_counters(const struct fetch *fetch) {
         return counters;
 }
 
-size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows, size_t most) {
+size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows,
+                       size_t most) {
         size_t count = 0;
 
-        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints; node = node->next, count++) {
+        for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
+             node = node->next, count++) {
                 const struct endpoint *endpoint = list_owner(node, struct endpoint, node);
 
                 if (count < most)

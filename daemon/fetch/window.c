@@ -39,7 +39,10 @@ static void halve(struct window *window, uint64_t serial) {
 }
 
 void window_receive(struct window *window, uint64_t serial, enum window_outcome outcome) {
-        /* Half is enough: the places that came free in this turn of the loop are not filled again yet. */
+        /*
+         * Half is enough: the places that came free in this turn of the loop are not filled again
+         * yet.
+         */
         bool was_full = window->in_flight >= window->size - window->size / 2;
 
         MUST(window->in_flight > 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many requests an endpoint may have in flight. It starts where the store says and doubles with every round trip; after
- * the endpoint has asked for less, the window is halved, once for all requests that were on their way then, and grows slowly.
- * A window that is not used up does not grow. No clock: time is the caller's.
+ * How many requests an endpoint may have in flight. It starts where the store says and doubles with
+ * every round trip; after the endpoint has asked for less, the window is halved, once for all
+ * requests that were on their way then, and grows slowly. A window that is not used up does not
+ * grow. No clock: time is the caller's.
  */
 #pragma once
 

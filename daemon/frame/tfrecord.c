@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common path is tfrecord_next() from top to bottom; everything else is about damage. Places are counted from the first
- * byte given. "Closed" means that the bytes reach to a boundary: what stands there needs no looking at.
+ * The common path is tfrecord_next() from top to bottom; everything else is about damage. Places
+ * are counted from the first byte given. "Closed" means that the bytes reach to a boundary: what
+ * stands there needs no looking at.
  */
 #include "daemon/frame/tfrecord.h"
 
@@ -9,7 +10,10 @@
 
 #include "common/crc32c.h"
 
-/* So many zeros behind a damaged record count as "zeros up to the end": bounds what must be in memory to decide. */
+/*
+ * So many zeros behind a damaged record count as "zeros up to the end": bounds what must be in
+ * memory to decide.
+ */
 #define ZERO_RUN_BYTES 65536
 
 static uint64_t load_u64(const uint8_t *bytes) {
@@ -49,7 +53,8 @@ static int more(struct tfrecord_reader *reader, uint64_t need_bytes) {
 }
 
 /* Everything from the reader's place up to next is damaged. */
-static int skip(struct tfrecord_reader *reader, uint64_t next_offset, enum tfrecord_damage damage, struct tfrecord *ret_record) {
+static int skip(struct tfrecord_reader *reader, uint64_t next_offset, enum tfrecord_damage damage,
+                struct tfrecord *ret_record) {
         *ret_record = (struct tfrecord){
                 .offset = reader->offset,
                 .size_bytes = next_offset - reader->offset,
@@ -74,17 +79,20 @@ static uint64_t find_header(const uint8_t *bytes, uint64_t from, uint64_t end) {
 }
 
 /* Searches the right header that ends the damage at the reader's place, from `from` on. */
-static int search(struct tfrecord_reader *reader, uint64_t from, enum tfrecord_damage damage, struct tfrecord *ret_record) {
+static int search(struct tfrecord_reader *reader, uint64_t from, enum tfrecord_damage damage,
+                  struct tfrecord *ret_record) {
         uint64_t end = end_of(reader);
         uint64_t found = find_header(reader->bytes, from, end);
         uint64_t at = reader->offset - reader->bytes_offset;
 
         if (found < end || is_closed(reader))
                 return skip(reader, reader->bytes_offset + found, damage, ret_record);
-        reader->unresolved = reader->last && !reader->search_offset && !is_zero(reader->bytes + at, end - at);
+        reader->unresolved = reader->last && !reader->search_offset &&
+                             !is_zero(reader->bytes + at, end - at);
         reader->unresolved_damage = damage;
         /* A header may begin in the last bytes and go on behind them. */
-        reader->search_offset = reader->bytes_offset + max_u64(from, end - min_u64(end, TFRECORD_HEADER_BYTES - 1));
+        reader->search_offset = reader->bytes_offset +
+                                max_u64(from, end - min_u64(end, TFRECORD_HEADER_BYTES - 1));
         return more(reader, 0);
 }
 
@@ -113,33 +121,42 @@ static int no_header(struct tfrecord_reader *reader, struct tfrecord *ret_record
 }
 
 /*
- * A right header, but the bytes end before the record does. If they end at a boundary, the record was whole and wrong when the
- * boundary was found, and the next right header was searched inside of it.
+ * A right header, but the bytes end before the record does. If they end at a boundary, the record
+ * was whole and wrong when the boundary was found, and the next right header was searched inside of
+ * it.
  */
-static int truncated(struct tfrecord_reader *reader, uint64_t payload_bytes, struct tfrecord *ret_record) {
+static int truncated(struct tfrecord_reader *reader, uint64_t payload_bytes,
+                     struct tfrecord *ret_record) {
         if (is_closed(reader))
-                return search(reader, reader->offset - reader->bytes_offset + TFRECORD_HEADER_BYTES, TFRECORD_DATA_CRC, ret_record);
+                return search(reader, reader->offset - reader->bytes_offset + TFRECORD_HEADER_BYTES,
+                              TFRECORD_DATA_CRC, ret_record);
         if (payload_bytes > UINT64_MAX - TFRECORD_OVERHEAD_BYTES)
                 return more(reader, UINT64_MAX);
         return more(reader, payload_bytes + TFRECORD_OVERHEAD_BYTES);
 }
 
-/* A right header of a record that nobody wants in memory: only its length is believed, as far as the file goes. */
-static int too_large(struct tfrecord_reader *reader, uint64_t payload_bytes, struct tfrecord *ret_record) {
+/*
+ * A right header of a record that nobody wants in memory: only its length is believed, as far as
+ * the file goes.
+ */
+static int too_large(struct tfrecord_reader *reader, uint64_t payload_bytes,
+                     struct tfrecord *ret_record) {
         uint64_t next;
 
         if (payload_bytes > UINT64_MAX - TFRECORD_OVERHEAD_BYTES - reader->offset)
                 return truncated(reader, payload_bytes, ret_record);
         next = reader->offset + TFRECORD_OVERHEAD_BYTES + payload_bytes;
-        if (next > reader->boundary || (reader->last && next > reader->bytes_offset + reader->size_bytes))
+        if (next > reader->boundary ||
+            (reader->last && next > reader->bytes_offset + reader->size_bytes))
                 return truncated(reader, payload_bytes, ret_record);
         return skip(reader, next, TFRECORD_TOO_LARGE, ret_record);
 }
 
 /*
- * A complete record at `at` with a wrong payload CRC; by its length the next one is at `next`. Is that to be believed? Yes,
- * if it is the end, if a right header is there, or if only zeros are (0 then); else the next right header is searched
- * (STAGE_CORRUPT). STAGE_MORE: what is there cannot be told yet.
+ * A complete record at `at` with a wrong payload CRC; by its length the next one is at `next`. Is
+ * that to be believed? Yes, if it is the end, if a right header is there, or if only zeros are (0
+ * then); else the next right header is searched (STAGE_CORRUPT). STAGE_MORE: what is there cannot
+ * be told yet.
  */
 static int judge_length(const struct tfrecord_reader *reader, uint64_t next) {
         const uint8_t *behind = reader->bytes + next;
@@ -158,7 +175,8 @@ static int judge_length(const struct tfrecord_reader *reader, uint64_t next) {
         return rest >= TFRECORD_HEADER_BYTES || closed || reader->last ? STAGE_CORRUPT : STAGE_MORE;
 }
 
-static int damaged_payload(struct tfrecord_reader *reader, uint64_t at, uint64_t next, struct tfrecord *ret_record) {
+static int damaged_payload(struct tfrecord_reader *reader, uint64_t at, uint64_t next,
+                           struct tfrecord *ret_record) {
         uint64_t next_offset = reader->bytes_offset + next;
         int r = judge_length(reader, next);
 
@@ -188,8 +206,10 @@ int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
                 return too_large(reader, payload_bytes, ret_record);
         if (left < 4 || payload_bytes > left - 4)
                 return truncated(reader, payload_bytes, ret_record);
-        if (crc32c_mask(crc32c(header + 12, payload_bytes)) != load_u32(header + 12 + payload_bytes))
-                return damaged_payload(reader, at, at + TFRECORD_OVERHEAD_BYTES + payload_bytes, ret_record);
+        if (crc32c_mask(crc32c(header + 12, payload_bytes)) !=
+            load_u32(header + 12 + payload_bytes))
+                return damaged_payload(reader, at, at + TFRECORD_OVERHEAD_BYTES + payload_bytes,
+                                       ret_record);
         *ret_record = (struct tfrecord){
                 .offset = reader->offset,
                 .size_bytes = payload_bytes + TFRECORD_OVERHEAD_BYTES,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TFRecord framing: u64 length, masked CRC of it, payload, masked CRC of the payload; no other marks in the file. A pull machine
- * over a contiguous piece of a file that gets past damage and holds nothing but a place. Pure, any thread.
+ * TFRecord framing: u64 length, masked CRC of it, payload, masked CRC of the payload; no other
+ * marks in the file. A pull machine over a contiguous piece of a file that gets past damage and
+ * holds nothing but a place. Pure, any thread.
  *
- * A wrong payload CRC costs that record only: the next one is where the length says, if a right header, only zeros or the end
- * is there; else (the record has lost or gained bytes) it is the next right header behind this one. Where no right header
- * stands, the next one is searched byte by byte. Zeros up to the end are not yet written, and so is a record that goes on
- * behind the end.
+ * A wrong payload CRC costs that record only: the next one is where the length says, if a right
+ * header, only zeros or the end is there; else (the record has lost or gained bytes) it is the next
+ * right header behind this one. Where no right header stands, the next one is searched byte by
+ * byte. Zeros up to the end are not yet written, and so is a record that goes on behind the end.
  */
 #pragma once
 
@@ -36,19 +37,23 @@ struct tfrecord {
 struct tfrecord_reader {
         const uint8_t *bytes; /* of the file, from bytes_offset on */
         uint64_t bytes_offset, size_bytes;
-        uint64_t offset;           /* where the next record begins; the caller may read it */
-        uint64_t search_offset;    /* 0, or: offset has no right record, and no right header begins behind it before this */
-        uint64_t boundary;         /* UINT64_MAX, or a place where a record is known to begin or the range to end */
+        uint64_t offset; /* where the next record begins; the caller may read it */
+        /* 0, or: offset has no right record, and no right header begins behind it before this */
+        uint64_t search_offset;
+        /* UINT64_MAX, or a place where a record is known to begin or the range to end */
+        uint64_t boundary;
         uint64_t record_max_bytes; /* of a payload */
-        uint64_t need_bytes;       /* after STAGE_MORE: from offset (or search_offset) on; 0 unknown, UINT64_MAX absurd */
-        bool last;                 /* the file ends with these bytes, as far as is known */
-        bool unresolved;           /* after STAGE_MORE: damage stands at offset, whose end is not known yet */
+        /* after STAGE_MORE: from offset (or search_offset) on; 0 unknown, UINT64_MAX absurd */
+        uint64_t need_bytes;
+        bool last; /* the file ends with these bytes, as far as is known */
+        /* after STAGE_MORE: damage stands at offset, whose end is not known yet */
+        bool unresolved;
         enum tfrecord_damage unresolved_damage;
 };
 
 /*
- * The next record with both CRCs right; the reader then stands behind it (tfrecord_reader.offset, maybe behind the bytes).
- * STAGE_CORRUPT: a damaged one, likewise. STAGE_MORE: the bytes end before the next record does (or there is none). Only
- * ret_record's fields of a found item are valid.
+ * The next record with both CRCs right; the reader then stands behind it (tfrecord_reader.offset,
+ * maybe behind the bytes). STAGE_CORRUPT: a damaged one, likewise. STAGE_MORE: the bytes end before
+ * the next record does (or there is none). Only ret_record's fields of a found item are valid.
  */
 int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record);

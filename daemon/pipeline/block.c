@@ -58,7 +58,10 @@ size_t block_index_find(const struct block_index *index, struct block_position p
         return low;
 }
 
-/* Takes the block behind `at` into it, if both are absent, idle and touch each other, and the sum fits a segment. */
+/*
+ * Takes the block behind `at` into it, if both are absent, idle and touch each other, and the sum
+ * fits a segment.
+ */
 static bool join_next(struct block_index *index, size_t at, uint64_t segment_bytes) {
         struct block *block, *next;
 
@@ -66,8 +69,10 @@ static bool join_next(struct block_index *index, size_t at, uint64_t segment_byt
                 return false;
         block = index->blocks[at];
         next = index->blocks[at + 1];
-        if (block->resident || next->resident || block->job || next->job || block->late != next->late || block->lost || next->lost ||
-            block_position_compare(block->end, next->begin) != 0 || (uint64_t)block->size_bytes + next->size_bytes > segment_bytes)
+        if (block->resident || next->resident || block->job || next->job ||
+            block->late != next->late || block->lost || next->lost ||
+            block_position_compare(block->end, next->begin) != 0 ||
+            (uint64_t)block->size_bytes + next->size_bytes > segment_bytes)
                 return false;
         block->end = next->end;
         block->bytes_end = next->bytes_end;
@@ -77,7 +82,8 @@ static bool join_next(struct block_index *index, size_t at, uint64_t segment_byt
         block->joined = true;
         list_remove(&next->in_segment);
         free(next);
-        memmove(index->blocks + at + 1, index->blocks + at + 2, (index->count - at - 2) * sizeof(index->blocks[0]));
+        memmove(index->blocks + at + 1, index->blocks + at + 2,
+                (index->count - at - 2) * sizeof(index->blocks[0]));
         index->count--;
         index->absent--;
         return true;

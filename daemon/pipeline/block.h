@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of one file: the ranges that its extents cover, in file order. A block is known once it has been decoded; its extent is
- * resident in a segment of the ring or absent, and can be fetched again exactly. Loop thread.
+ * Blocks of one file: the ranges that its extents cover, in file order. A block is known once it
+ * has been decoded; its extent is resident in a segment of the ring or absent, and can be fetched
+ * again exactly. Loop thread.
  */
 #pragma once
 
@@ -26,9 +27,9 @@ struct block {
         bool lost; /* it can no longer be read as it was */
         bool resident;
         uint32_t segment, offset_bytes; /* where, if it is resident */
-        struct list in_segment; /* the segment's blocks, or those that just left it */
-        struct job *job; /* that fetches it again */
-        uint64_t serial; /* of its publication: grows over all files */
+        struct list in_segment;         /* the segment's blocks, or those that just left it */
+        struct job *job;                /* that fetches it again */
+        uint64_t serial;                /* of its publication: grows over all files */
 };
 
 struct block_index {
@@ -46,7 +47,10 @@ int block_index_append(struct block_index *index, struct block **ret_block);
 /* Frees all; none may be resident or have a job. */
 void block_index_deinit(struct block_index *index);
 
-/* Place of the first block that ends behind the position, that is, which holds it or comes next; count if there is none. */
+/*
+ * Place of the first block that ends behind the position, that is, which holds it or comes next;
+ * count if there is none.
+ */
 size_t block_index_find(const struct block_index *index, struct block_position position);
 
 /* An absent block and its absent neighbours become one while that fits a segment. */

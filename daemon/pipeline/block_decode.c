@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The straight line for one extent: decode_records() reads top to bottom. `place` is where the next call would go on; whatever
- * is before it is covered by the extent.
+ * The straight line for one extent: decode_records() reads top to bottom. `place` is where the next
+ * call would go on; whatever is before it is covered by the extent.
  */
 #include "daemon/pipeline/block_decode.h"
 
@@ -45,7 +45,8 @@ static bool has_end(const struct block_input *input) {
         return input->end.offset > 0 || input->end.index > 0;
 }
 
-static void block_init(struct block *block, const struct block_input *input, struct block_output *output) {
+static void block_init(struct block *block, const struct block_input *input,
+                       struct block_output *output) {
         const struct block_file *file = input->file;
 
         memset(output, 0, sizeof(*output));
@@ -77,7 +78,10 @@ static void block_init(struct block *block, const struct block_input *input, str
         };
 }
 
-/* A block fetched again ends exactly where it ended before. Inside of a TFRecord: that one is read like any other. */
+/*
+ * A block fetched again ends exactly where it ended before. Inside of a TFRecord: that one is read
+ * like any other.
+ */
 static bool is_at_end(struct block *block) {
         const struct block_input *input = block->input;
 
@@ -89,15 +93,18 @@ static bool is_at_end(struct block *block) {
         return false;
 }
 
-static void report(struct block *block, uint64_t offset, uint64_t size_bytes, enum block_damage_reason reason) {
+static void report(struct block *block, uint64_t offset, uint64_t size_bytes,
+                   enum block_damage_reason reason) {
         struct block_output *output = block->output;
 
         if (output->damage_count < BLOCK_DAMAGE_MOST)
-                output->damage[output->damage_count] = (struct block_damage){ offset, size_bytes, reason };
+                output->damage[output->damage_count] = (struct block_damage){ offset, size_bytes,
+                                                                              reason };
         output->damage_count++;
 }
 
-static void skip(struct block *block, uint64_t offset, uint64_t size_bytes, enum block_damage_reason reason) {
+static void skip(struct block *block, uint64_t offset, uint64_t size_bytes,
+                 enum block_damage_reason reason) {
         report(block, offset, size_bytes, reason);
         block->range.skipped_count++;
 }
@@ -109,7 +116,8 @@ static void cover(struct block *block, struct block_position place, uint64_t end
         block->range.end_index = place.index;
 }
 
-static void cover_event(struct block *block, const struct tfrecord *record, double wall_time, uint32_t next_index) {
+static void cover_event(struct block *block, const struct tfrecord *record, double wall_time,
+                        uint32_t next_index) {
         uint64_t end_offset = record->offset + record->size_bytes;
         struct block_position place = { next_index ? record->offset : end_offset, next_index };
 
@@ -133,8 +141,10 @@ static struct extent_builder_metadata metadata_of(const struct event_metadata *m
 }
 
 /* metadata: room for what the value has of it. */
-static struct extent_builder_value value_of(const struct tfrecord *record, const struct event *event, uint32_t index,
-                                            const struct event_value *value, const struct payload *payload,
+static struct extent_builder_value value_of(const struct tfrecord *record,
+                                            const struct event *event, uint32_t index,
+                                            const struct event_value *value,
+                                            const struct payload *payload,
                                             struct extent_builder_metadata *metadata) {
         if (value->has_metadata)
                 *metadata = metadata_of(&value->metadata);
@@ -167,7 +177,8 @@ static void note_step(struct block_output *output, int64_t step) {
         output->has_last_step = true;
 }
 
-static int append_value(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t index,
+static int append_value(struct block *block, const struct tfrecord *record,
+                        const struct event *event, uint32_t index,
                         const struct event_value *value) {
         struct extent_builder_metadata metadata;
         struct extent_builder_value appended;
@@ -193,7 +204,8 @@ static int append_value(struct block *block, const struct tfrecord *record, cons
 }
 
 /* The values from the block's place on. *ret_next: the first one that did not fit, 0 if all did. */
-static int append_values(struct block *block, const struct tfrecord *record, const struct event *event, uint32_t *ret_next) {
+static int append_values(struct block *block, const struct tfrecord *record,
+                         const struct event *event, uint32_t *ret_next) {
         uint32_t end = record->offset == block->input->end.offset ? block->input->end.index : 0;
         const struct event_value *value;
         struct event_cursor cursor;
@@ -227,10 +239,13 @@ static uint8_t mark_of(const struct event *event) {
 
         if (event->what == EVENT_FILE_VERSION)
                 return EXTENT_MARK_FILE_VERSION;
-        return event->what == EVENT_SESSION_LOG && status < ARRAY_SIZE(session_marks) ? session_marks[status] : 0;
+        return event->what == EVENT_SESSION_LOG && status < ARRAY_SIZE(session_marks)
+                       ? session_marks[status]
+                       : 0;
 }
 
-static int append_mark(struct block *block, const struct tfrecord *record, const struct event *event) {
+static int append_mark(struct block *block, const struct tfrecord *record,
+                       const struct event *event) {
         uint8_t *none;
         struct extent_builder_value mark = {
                 .step = event->step,
@@ -241,10 +256,15 @@ static int append_mark(struct block *block, const struct tfrecord *record, const
                 .source_size = record->size_bytes,
         };
 
-        return mark.dtype && block->place.index == 0 ? extent_builder_append(&block->builder, &mark, &none) : 0;
+        return mark.dtype && block->place.index == 0
+                       ? extent_builder_append(&block->builder, &mark, &none)
+                       : 0;
 }
 
-/* One TFRecord with right CRCs. STAGE_FULL: some or none of its values are in the extent, block->place says which. */
+/*
+ * One TFRecord with right CRCs. STAGE_FULL: some or none of its values are in the extent,
+ * block->place says which.
+ */
 static int append_record(struct block *block, const struct tfrecord *record) {
         struct event event;
         uint32_t next = 0;
@@ -275,7 +295,8 @@ static int decode_records(struct block *block) {
                 } else if (r == STAGE_CORRUPT) {
                         uint64_t next = record.offset + record.size_bytes;
 
-                        skip(block, record.offset, record.size_bytes, damage_reasons[record.damage]);
+                        skip(block, record.offset, record.size_bytes,
+                             damage_reasons[record.damage]);
                         cover(block, (struct block_position){ next, 0 }, next);
                         r = 0;
                 }
@@ -297,12 +318,14 @@ static int tell_more(struct block *block) {
         return block->place.offset == end_offset ? 0 : STAGE_MORE;
 }
 
-int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes, struct block_output *ret_output) {
+int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes,
+                 struct block_output *ret_output) {
         struct block block;
         int r;
 
         block_init(&block, input, ret_output);
-        r = extent_builder_init(&block.builder, memory, room_bytes, input->segment_bytes, &block.identity);
+        r = extent_builder_init(&block.builder, memory, room_bytes, input->segment_bytes,
+                                &block.identity);
         if (r == 0)
                 r = decode_records(&block);
         if (r == STAGE_MORE)
@@ -317,15 +340,19 @@ int block_decode(const struct block_input *input, void *memory, uint64_t room_by
         return r;
 }
 
-/* The value that the position names; NULL if it is not there. What it points to is in the event and in the cursor. */
-static const struct event_value *find_value(struct block *block, struct tfrecord *record, struct event *event,
-                                            struct event_cursor *cursor) {
+/*
+ * The value that the position names; NULL if it is not there. What it points to is in the event and
+ * in the cursor.
+ */
+static const struct event_value *find_value(struct block *block, struct tfrecord *record,
+                                            struct event *event, struct event_cursor *cursor) {
         const struct event_value *value;
 
         block->frames.boundary = UINT64_MAX;
         block->frames.record_max_bytes = UINT64_MAX;
         block->frames.search_offset = 0;
-        if (tfrecord_next(&block->frames, record) || event_decode(record->payload, record->payload_bytes, event))
+        if (tfrecord_next(&block->frames, record) ||
+            event_decode(record->payload, record->payload_bytes, event))
                 return NULL;
         event_cursor_init(cursor, event);
         while ((value = event_cursor_next(cursor)))
@@ -335,18 +362,22 @@ static const struct event_value *find_value(struct block *block, struct tfrecord
 }
 
 /* Room that is enough for an extent of this value alone. */
-static uint64_t room_for(const struct extent_identity *identity, const struct extent_builder_value *value) {
+static uint64_t room_for(const struct extent_identity *identity,
+                         const struct extent_builder_value *value) {
         const struct extent_builder_metadata *metadata = value->metadata;
-        uint64_t strings = (uint64_t)identity->run_name_size + identity->path_size + value->tag.size;
+        uint64_t strings = (uint64_t)identity->run_name_size + identity->path_size +
+                           value->tag.size;
 
         if (metadata)
-                strings += metadata->plugin.size + metadata->content.size + metadata->display_name.size +
-                           metadata->description.size;
-        return sizeof(struct extent_header) + sizeof(struct extent_record) + sizeof(struct extent_series) +
-               align_up(strings, EXTENT_ALIGNMENT) + align_up(value->payload_bytes, EXTENT_ALIGNMENT);
+                strings += metadata->plugin.size + metadata->content.size +
+                           metadata->display_name.size + metadata->description.size;
+        return sizeof(struct extent_header) + sizeof(struct extent_record) +
+               sizeof(struct extent_series) + align_up(strings, EXTENT_ALIGNMENT) +
+               align_up(value->payload_bytes, EXTENT_ALIGNMENT);
 }
 
-int block_decode_value(const struct block_input *input, void **ret_memory, uint64_t *ret_size_bytes) {
+int block_decode_value(const struct block_input *input, void **ret_memory,
+                       uint64_t *ret_size_bytes) {
         CLEANUP(freep) void *memory = NULL;
         struct extent_builder_metadata metadata;
         struct extent_builder_value appended;

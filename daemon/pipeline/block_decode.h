@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of an event file in, one extent out: the data path (frame, verify, decode, publish) as one pure function. It does
- * not allocate from the heap on its way, log, or look at a clock; it may run on any thread. The bytes are a
- * contiguous piece of the file; the extent is written into memory that the caller owns (a segment of the ring).
+ * Bytes of an event file in, one extent out: the data path (frame, verify, decode, publish) as one
+ * pure function. It does not allocate from the heap on its way, log, or look at a clock; it may run
+ * on any thread. The bytes are a contiguous piece of the file; the extent is written into memory
+ * that the caller owns (a segment of the ring).
  */
 #pragma once
 
@@ -29,28 +30,40 @@ struct block_position {
 
 struct block_input {
         const struct block_file *file;
-        const uint8_t *bytes;        /* of the file from bytes_offset on */
+        const uint8_t *bytes; /* of the file from bytes_offset on */
         uint64_t bytes_offset;
         uint64_t size_bytes;
         struct block_position begin; /* where to go on; bytes_offset <= begin.offset */
-        uint64_t search_offset;      /* 0, or: no right record is at begin.offset, and no right header behind it before this offset */
-        struct block_position end;   /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
-        bool last;                   /* the bytes reach to the end of the file as it is known: what is incomplete is not yet written */
-        uint64_t record_max_bytes;   /* longer payloads are skipped as too large */
-        uint32_t payload_inline_max_bytes; /* larger payloads are external; 256 KiB and at most half a segment */
-        uint64_t segment_bytes;      /* of the ring: extents are never larger, and the image depends on it */
+        /*
+         * 0, or: no right record is at begin.offset, and no right header behind it before this
+         * offset
+         */
+        uint64_t search_offset;
+        /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
+        struct block_position end;
+        /*
+         * the bytes reach to the end of the file as it is known: what is incomplete is not yet
+         * written
+         */
+        bool last;
+        uint64_t record_max_bytes; /* longer payloads are skipped as too large */
+        /* larger payloads are external; 256 KiB and at most half a segment */
+        uint32_t payload_inline_max_bytes;
+        /* of the ring: extents are never larger, and the image depends on it */
+        uint64_t segment_bytes;
 };
 
 enum block_damage_reason {
         BLOCK_DAMAGE_LENGTH_CRC = 1, /* no right header; skipped up to the next one */
         BLOCK_DAMAGE_DATA_CRC,
-        BLOCK_DAMAGE_NOT_AN_EVENT,   /* right CRC, but no Event can be decoded of it */
+        BLOCK_DAMAGE_NOT_AN_EVENT, /* right CRC, but no Event can be decoded of it */
         BLOCK_DAMAGE_TOO_LARGE,
 };
 
 /*
- * Damage whose end is not found up to the end of the file (input->last) is told once, when input->search_offset is 0, but is not
- * in the extent: the search may go on when the file has grown.
+ * Damage whose end is not found up to the end of the file (input->last) is told once, when
+ * input->search_offset is 0, but is not in the extent: the search may go on when the file has
+ * grown.
  */
 struct block_damage {
         uint64_t offset;
@@ -64,32 +77,43 @@ struct block_damage {
 const char *block_damage_name(enum block_damage_reason reason);
 
 struct block_output {
-        uint64_t extent_bytes;     /* 0: nothing was written */
+        uint64_t extent_bytes;            /* 0: nothing was written */
         struct block_position begin, end; /* the range that the extent covers */
         uint32_t record_count;
-        struct block_position next; /* where to go on; equals end but where bytes are still being searched */
-        uint64_t search_offset;    /* as in the input, for the next call */
-        uint64_t need_bytes;       /* of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0 unknown */
-        int64_t last_step;         /* largest step of a value; valid if record_count of values is not 0 */
+        /* where to go on; equals end but where bytes are still being searched */
+        struct block_position next;
+        uint64_t search_offset; /* as in the input, for the next call */
+        /*
+         * of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0
+         * unknown
+         */
+        uint64_t need_bytes;
+        /* largest step of a value; valid if record_count of values is not 0 */
+        int64_t last_step;
         bool has_last_step;
         uint32_t damage_count;
         struct block_damage damage[BLOCK_DAMAGE_MOST];
 };
 
 /*
- * Decodes as many records as the bytes and the room hold and writes one finished extent (header and CRC included) at memory,
- * which is 64-byte aligned.
+ * Decodes as many records as the bytes and the room hold and writes one finished extent (header and
+ * CRC included) at memory, which is 64-byte aligned.
  *
- * 0            all complete records up to the end are in the extent (or there were none: extent_bytes is 0)
- * STAGE_MORE   likewise, and the bytes end inside an item: come again with bytes from next.offset on (next.offset may be
- *              far behind the bytes given, where a too large record is skipped). With input->last this is "not yet written".
- * STAGE_FULL   the room is used up; go on at next with new memory. extent_bytes 0: nothing fitted into this room at all;
- *              given a whole segment, it always makes progress
+ * 0            all complete records up to the end are in the extent (or there were none:
+ *              extent_bytes is 0)
+ * STAGE_MORE   likewise, and the bytes end inside an item: come again with bytes from next.offset
+ *              on (next.offset may be far behind the bytes given, where a too large record is
+ *              skipped). With input->last this is "not yet written".
+ * STAGE_FULL   the room is used up; go on at next with new memory. extent_bytes 0: nothing fitted
+ *              into this room at all; given a whole segment, it always makes progress
  */
-int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes, struct block_output *ret_output);
+int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes,
+                 struct block_output *ret_output);
 
 /*
- * The one value at position, as a one-record extent of any size with its payload inline (the answer to `payload`).
- * The bytes hold that TFRecord whole. Allocates; *ret_memory is the caller's to free. -ENOMEM; STAGE_CORRUPT if no such value is there.
+ * The one value at position, as a one-record extent of any size with its payload inline (the answer
+ * to `payload`). The bytes hold that TFRecord whole. Allocates; *ret_memory is the caller's to
+ * free. -ENOMEM; STAGE_CORRUPT if no such value is there.
  */
-int block_decode_value(const struct block_input *input, void **ret_memory, uint64_t *ret_size_bytes);
+int block_decode_value(const struct block_input *input, void **ret_memory,
+                       uint64_t *ret_size_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mutex guards what goes in (tasks, granted segments) and what comes out (a bounded ring of events). Nothing is allocated
- * on the way: tasks are the owner's, events are slots, a decoder that finds no free slot waits until the loop has drained them.
+ * One mutex guards what goes in (tasks, granted segments) and what comes out (a bounded ring of
+ * events). Nothing is allocated on the way: tasks are the owner's, events are slots, a decoder that
+ * finds no free slot waits until the loop has drained them.
  */
 #include "daemon/pipeline/decoder_pool.h"
 
@@ -31,7 +32,8 @@ struct decoder_pool {
         void *closed_userdata;
         uv_async_t async;
         struct decoder *decoders;
-        unsigned decoder_count, running; /* running: tasks submitted and not done (loop thread's count) */
+        /* running: tasks submitted and not done (loop thread's count) */
+        unsigned decoder_count, running;
 
         pthread_mutex_t lock; /* guards all below */
         pthread_cond_t work;  /* a task, a segment, a free slot, or the end */
@@ -100,7 +102,9 @@ static bool decoder_open_segment(struct decoder *decoder) {
                 if (segment == RING_SEGMENT_NONE)
                         return false;
                 if (ring_segment_prepare(decoder->pool->ring, segment) < 0) {
-                        if (!pool_post(decoder->pool, &(struct decoder_event){ .type = DECODER_SEGMENT_ABSENT, .segment = segment }))
+                        if (!pool_post(decoder->pool,
+                                       &(struct decoder_event){ .type = DECODER_SEGMENT_ABSENT,
+                                                                .segment = segment }))
                                 return false;
                         continue;
                 }
@@ -117,14 +121,19 @@ static bool decoder_close_segment(struct decoder *decoder) {
         return pool_post(decoder->pool, &event);
 }
 
-/* Too little room for the task's next extent to be worth beginning: a scrap of an extent costs more than the scrap of memory. */
+/*
+ * Too little room for the task's next extent to be worth beginning: a scrap of an extent costs more
+ * than the scrap of memory.
+ */
 static bool decoder_room_is_scrap(const struct decoder *decoder, const struct decoder_task *task) {
         uint64_t room = task->input.segment_bytes - decoder->used_bytes;
-        uint64_t left = task->input.bytes_offset + task->input.size_bytes - task->input.begin.offset;
+        uint64_t left = task->input.bytes_offset + task->input.size_bytes -
+                        task->input.begin.offset;
 
         if (decoder->used_bytes == 0)
                 return false;
-        return room < task->room_min_bytes || (room < task->input.segment_bytes / 16 && room < 2 * left);
+        return room < task->room_min_bytes ||
+               (room < task->input.segment_bytes / 16 && room < 2 * left);
 }
 
 /* Decodes until the bytes are used up. False at the end of the pool. */
@@ -134,20 +143,26 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
         for (;;) {
                 struct decoder_event event = { .type = DECODER_EXTENT, .task = task };
 
-                if (decoder->segment != RING_SEGMENT_NONE && decoder_room_is_scrap(decoder, task) && !decoder_close_segment(decoder))
+                if (decoder->segment != RING_SEGMENT_NONE && decoder_room_is_scrap(decoder, task) &&
+                    !decoder_close_segment(decoder))
                         return false;
                 if (!decoder_open_segment(decoder))
                         return false;
                 event.segment = decoder->segment;
                 event.offset_bytes = (uint32_t)decoder->used_bytes;
-                task->result = block_decode(input, ring_segment_memory(decoder->pool->ring, decoder->segment) + decoder->used_bytes,
-                                            input->segment_bytes - decoder->used_bytes, &event.output);
+                task->result = block_decode(
+                        input,
+                        ring_segment_memory(decoder->pool->ring, decoder->segment) +
+                                decoder->used_bytes,
+                        input->segment_bytes - decoder->used_bytes, &event.output);
                 task->need_bytes = event.output.need_bytes;
                 input->begin = event.output.next;
                 input->search_offset = event.output.search_offset;
-                MUST(task->result != STAGE_FULL || event.output.extent_bytes > 0 || decoder->used_bytes > 0);
+                MUST(task->result != STAGE_FULL || event.output.extent_bytes > 0 ||
+                     decoder->used_bytes > 0);
                 decoder->used_bytes += align_up(event.output.extent_bytes, EXTENT_ALIGNMENT);
-                if ((event.output.extent_bytes > 0 || event.output.damage_count > 0) && !pool_post(decoder->pool, &event))
+                if ((event.output.extent_bytes > 0 || event.output.damage_count > 0) &&
+                    !pool_post(decoder->pool, &event))
                         return false;
                 if (task->result != STAGE_FULL)
                         return true;
@@ -161,7 +176,9 @@ static void *decoder_thread(void *argument) {
         struct decoder_task *task;
 
         while ((task = pool_take_task(decoder->pool)))
-                if (!decoder_run(decoder, task) || !pool_post(decoder->pool, &(struct decoder_event){ .type = DECODER_DONE, .task = task }))
+                if (!decoder_run(decoder, task) ||
+                    !pool_post(decoder->pool,
+                               &(struct decoder_event){ .type = DECODER_DONE, .task = task }))
                         break;
         return NULL;
 }
@@ -240,7 +257,9 @@ static int pool_start_threads(struct decoder_pool *pool, unsigned threads) {
 }
 
 int decoder_pool_new(uv_loop_t *loop, struct ring *ring, unsigned threads,
-                     void (*on_segment)(void *userdata, const struct decoder_event *event), void (*on_batch)(void *userdata), void *userdata, struct decoder_pool **ret_pool) {
+                     void (*on_segment)(void *userdata, const struct decoder_event *event),
+                     void (*on_batch)(void *userdata), void *userdata,
+                     struct decoder_pool **ret_pool) {
         struct decoder_pool *pool = calloc(1, sizeof(*pool));
         int r = -ENOMEM;
 
@@ -272,7 +291,8 @@ int decoder_pool_new(uv_loop_t *loop, struct ring *ring, unsigned threads,
         return 0;
 }
 
-void decoder_pool_close(struct decoder_pool *pool, void (*on_closed)(void *userdata), void *userdata) {
+void decoder_pool_close(struct decoder_pool *pool, void (*on_closed)(void *userdata),
+                        void *userdata) {
         pthread_mutex_lock(&pool->lock);
         pool->closing = true;
         pthread_cond_broadcast(&pool->work);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder threads and the one hand-over between them and the loop thread. Tasks and segments go in, events come out. A
- * decoder fills one open segment front to back; when it is full it takes the next one that the loop has granted. The loop keeps
- * a stock of granted segments, so that a decoder that has begun does not wait for a reader, only (rarely) for the loop.
+ * The decoder threads and the one hand-over between them and the loop thread. Tasks and segments go
+ * in, events come out. A decoder fills one open segment front to back; when it is full it takes the
+ * next one that the loop has granted. The loop keeps a stock of granted segments, so that a decoder
+ * that has begun does not wait for a reader, only (rarely) for the loop.
  *
- * All functions are for the loop thread. A task belongs to the pool from decoder_pool_submit() until its DECODER_DONE.
+ * All functions are for the loop thread. A task belongs to the pool from decoder_pool_submit()
+ * until its DECODER_DONE.
  */
 #pragma once
 
@@ -22,11 +24,13 @@ struct decoder_event;
 
 struct decoder_task {
         struct list node;
-        struct block_input input;  /* begin and search_offset move on while it runs */
-        uint64_t room_min_bytes;   /* do not begin an extent in less room than this (a block fetched again must fit whole) */
-        int result;                /* of the last block_decode(); valid when done */
-        uint64_t need_bytes;       /* likewise */
-        void (*on_event)(struct decoder_task *task, const struct decoder_event *event); /* DECODER_EXTENT and DECODER_DONE */
+        struct block_input input; /* begin and search_offset move on while it runs */
+        /* do not begin an extent in less room than this (a block fetched again must fit whole) */
+        uint64_t room_min_bytes;
+        int result;          /* of the last block_decode(); valid when done */
+        uint64_t need_bytes; /* likewise */
+        /* DECODER_EXTENT and DECODER_DONE */
+        void (*on_event)(struct decoder_task *task, const struct decoder_event *event);
         void *owner;
 };
 
@@ -46,14 +50,21 @@ struct decoder_event {
 };
 
 /*
- * Starts the threads. A task's on_event is called on the loop thread, in the order in which it made its events; on_segment likewise
- * for those of segments; on_batch after a batch of them. -errno of the thread or the handle that could not be made.
+ * Starts the threads. A task's on_event is called on the loop thread, in the order in which it made
+ * its events; on_segment likewise for those of segments; on_batch after a batch of them. -errno of
+ * the thread or the handle that could not be made.
  */
 int decoder_pool_new(uv_loop_t *loop, struct ring *ring, unsigned threads,
-                     void (*on_segment)(void *userdata, const struct decoder_event *event), void (*on_batch)(void *userdata), void *userdata, struct decoder_pool **ret_pool);
+                     void (*on_segment)(void *userdata, const struct decoder_event *event),
+                     void (*on_batch)(void *userdata), void *userdata,
+                     struct decoder_pool **ret_pool);
 
-/* Ends the threads when each has finished the extent that it is at; tasks that are not done are forgotten. */
-void decoder_pool_close(struct decoder_pool *pool, void (*on_closed)(void *userdata), void *userdata);
+/*
+ * Ends the threads when each has finished the extent that it is at; tasks that are not done are
+ * forgotten.
+ */
+void decoder_pool_close(struct decoder_pool *pool, void (*on_closed)(void *userdata),
+                        void *userdata);
 
 void decoder_pool_submit(struct decoder_pool *pool, struct decoder_task *task);
 

@@ -67,8 +67,7 @@ bool feed_has_tasks(const struct feed *feed) {
 
 void feed_free(struct feed *feed) {
         feed->decoding = false;
-        list_for_each (node, &feed->refetches)
-                list_owner(node, struct job, node)->decoding = false;
+        list_for_each(node, &feed->refetches) list_owner(node, struct job, node)->decoding = false;
         part_drop_all(feed);
         refetch_drop_all(feed);
         part_decode_drop_carry(feed);
@@ -94,7 +93,8 @@ uint64_t feed_left(const struct feed *feed) {
 }
 
 bool feed_is_hungry(const struct feed *feed) {
-        return !feed->gone && !feed->discard && !list_is_linked(&feed->failed) && feed_left(feed) > 0;
+        return !feed->gone && !feed->discard && !list_is_linked(&feed->failed) &&
+               feed_left(feed) > 0;
 }
 
 void feed_set_hungry(struct feed *feed) {
@@ -105,7 +105,9 @@ void feed_set_hungry(struct feed *feed) {
         if (!list_is_linked(&feed->hungry))
                 list_append(&feed->pipeline->hungry, &feed->hungry);
         if (feed->file->state != CATALOG_LOADING)
-                catalog_set_state(feed->file, feed->source_bytes_done ? CATALOG_LOADING : CATALOG_QUEUED, false);
+                catalog_set_state(feed->file,
+                                  feed->source_bytes_done ? CATALOG_LOADING : CATALOG_QUEUED,
+                                  false);
         readers_feed_hungry(feed);
         pipeline_touch(feed->pipeline);
 }
@@ -149,7 +151,8 @@ void feed_rest(struct feed *feed) {
 }
 
 void feed_fail(struct feed *feed, const struct store_failure *failure) {
-        unsigned doublings = feed->failures < RETRY_DOUBLINGS_MOST ? feed->failures : RETRY_DOUBLINGS_MOST;
+        unsigned doublings = feed->failures < RETRY_DOUBLINGS_MOST ? feed->failures
+                                                                   : RETRY_DOUBLINGS_MOST;
 
         part_drop_all(feed);
         part_decode_drop_carry(feed);
@@ -244,7 +247,8 @@ void feed_changed(struct feed *feed, enum watch_change change) {
                 return;
         }
         feed_retry(feed);
-        if (change == WATCH_SHRANK || (change == WATCH_TOUCHED && !unread && feed->next.offset > 0)) {
+        if (change == WATCH_SHRANK ||
+            (change == WATCH_TOUCHED && !unread && feed->next.offset > 0)) {
                 feed_restart(feed);
                 return;
         }
@@ -270,16 +274,20 @@ struct block *feed_block_at(const struct feed *feed, struct block_position posit
 uint64_t feed_estimate(const struct feed *feed, uint64_t source_bytes) {
         if (feed->source_bytes_done < RATIO_KNOWN_BYTES)
                 return RATIO_FIRST * source_bytes;
-        return (uint64_t)((double)source_bytes * (double)feed->extent_bytes_done / (double)feed->source_bytes_done) + 4096;
+        return (uint64_t)((double)source_bytes * (double)feed->extent_bytes_done /
+                          (double)feed->source_bytes_done) +
+               4096;
 }
 
 uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes) {
         if (feed->source_bytes_done < RATIO_KNOWN_BYTES || feed->extent_bytes_done == 0)
                 return ring_bytes / RATIO_FIRST;
-        return (uint64_t)((double)ring_bytes * (double)feed->source_bytes_done / (double)feed->extent_bytes_done);
+        return (uint64_t)((double)ring_bytes * (double)feed->source_bytes_done /
+                          (double)feed->extent_bytes_done);
 }
 
-struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size) {
+struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uint64_t offset,
+                              uint64_t size) {
         const struct pipeline_options *options = &feed->pipeline->options;
 
         return (struct block_input){

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A feed: one event file on its way through the straight line. It asks for the file's bytes in parts, hands them to the decoders
- * in order (what a part leaves over is bridged to the next), publishes the blocks that come back, fetches absent blocks again,
- * and follows what the listing says of the file: grown, replaced, gone. Loop thread.
+ * A feed: one event file on its way through the straight line. It asks for the file's bytes in
+ * parts, hands them to the decoders in order (what a part leaves over is bridged to the next),
+ * publishes the blocks that come back, fetches absent blocks again, and follows what the listing
+ * says of the file: grown, replaced, gone. Loop thread.
  */
 #pragma once
 
@@ -20,42 +21,52 @@ struct feed {
         struct list hungry;  /* in pipeline->hungry while bytes are left to ask for */
         struct list failed;  /* in pipeline->failed while it waits for another try */
 
-        struct list parts;             /* jobs that read new bytes, in file order */
-        struct list refetches;         /* jobs that read absent blocks again */
-        struct block_position next;    /* everything before is published or skipped */
-        uint64_t search_offset;        /* block_decode.h */
-        uint64_t issued_offset;        /* bytes before are asked for, or not needed */
-        uint64_t need_bytes;           /* the item at next is at least that long */
-        bool checked;                  /* it changed: parts repeat the last bytes before them, to see that it only grew */
-        bool probe;                    /* the listing does not say whether there is more */
-        bool has_values;               /* not only event marks */
-        bool no_ranges;                /* the server ignores ranges: read whole */
-        uint64_t whole_bytes;          /* then: the size that it told */
-        uint8_t head[24];              /* of the file, for its version */
+        struct list parts;          /* jobs that read new bytes, in file order */
+        struct list refetches;      /* jobs that read absent blocks again */
+        struct block_position next; /* everything before is published or skipped */
+        uint64_t search_offset;     /* block_decode.h */
+        uint64_t issued_offset;     /* bytes before are asked for, or not needed */
+        uint64_t need_bytes;        /* the item at next is at least that long */
+        /* it changed: parts repeat the last bytes before them, to see that it only grew */
+        bool checked;
+        bool probe;           /* the listing does not say whether there is more */
+        bool has_values;      /* not only event marks */
+        bool no_ranges;       /* the server ignores ranges: read whole */
+        uint64_t whole_bytes; /* then: the size that it told */
+        uint8_t head[24];     /* of the file, for its version */
         unsigned head_bytes;
-        uint8_t tail[16];              /* the bytes before next: what `checked` compares */
+        uint8_t tail[16]; /* the bytes before next: what `checked` compares */
         unsigned tail_bytes;
-        char read_tag[64];             /* that answers have had */
+        char read_tag[64]; /* that answers have had */
 
         struct decoder_task task; /* decodes the parts, one after the other */
         bool decoding, bridging;
-        bool discard; /* the file was replaced meanwhile: what the running task makes is of the old version */
-        bool broken;  /* an extent of the running task could not be kept (no memory): go back to the last published one */
-        uint8_t *carry; /* bytes that the parts before have left over, and as many of the next part as were tried */
+        /* the file was replaced meanwhile: what the running task makes is of the old version */
+        bool discard;
+        /*
+         * an extent of the running task could not be kept (no memory): go back to the last
+         * published one
+         */
+        bool broken;
+        /* bytes that the parts before have left over, and as many of the next part as were tried */
+        uint8_t *carry;
         uint64_t carry_offset, carry_bytes, carry_space;
 
         uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
-        unsigned failures; /* in a row */
+        unsigned failures;                             /* in a row */
         uint64_t retry_at_ns;
         bool replaced; /* and nobody has been told yet, as the new version is not known */
-        bool late;  /* its next records come after it had been settled without them */
-        bool gone;  /* left storage: ends when its tasks do */
+        bool late;     /* its next records come after it had been settled without them */
+        bool gone;     /* left storage: ends when its tasks do */
 };
 
 /* -ENOMEM. */
 int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed **ret_feed);
 
-/* Cancels what is under way and frees it. No task of it may be with a decoder, unless the pool is closed. */
+/*
+ * Cancels what is under way and frees it. No task of it may be with a decoder, unless the pool is
+ * closed.
+ */
 void feed_free(struct feed *feed);
 
 /* The listing says so. */
@@ -84,7 +95,10 @@ uint64_t feed_left(const struct feed *feed);
 /* Puts it into the pipeline's queue of hungry feeds, or takes it out. */
 void feed_set_hungry(struct feed *feed);
 
-/* No part is under way: either all is asked for and the file is settled, or it goes on from where it is. */
+/*
+ * No part is under way: either all is asked for and the file is settled, or it goes on from where
+ * it is.
+ */
 void feed_rest(struct feed *feed);
 
 /* It cannot be read: settled as such, and tried again later. */
@@ -103,7 +117,8 @@ bool feed_has_tasks(const struct feed *feed);
 void feed_end(struct feed *feed);
 
 /* What a decoder is told of the file, to go on at feed->next. */
-struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size);
+struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uint64_t offset,
+                              uint64_t size);
 
 /* What the file's unread bytes will fill in the ring, by its ratio so far. */
 uint64_t feed_estimate(const struct feed *feed, uint64_t source_bytes);

@@ -25,8 +25,9 @@ int job_start(struct job *job, void (*on_done)(void *userdata, const struct fetc
 
         if (!fetch_room(feed->pipeline->fetch, store, job->size_bytes))
                 return FEED_E_WINDOW;
-        return fetch_job_start(feed->pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size, job->offset,
-                               job->size_bytes, on_done, job, &job->fetch);
+        return fetch_job_start(feed->pipeline->fetch, store, feed->file->path.bytes,
+                               feed->file->path.size, job->offset, job->size_bytes, on_done, job,
+                               &job->fetch);
 }
 
 void job_commit(struct job *job, uint64_t ring_bytes, struct reader *charged) {

@@ -14,13 +14,17 @@ struct job {
         struct feed *feed;
         struct fetch_job *fetch; /* holds the ticket and its bytes */
         uint64_t offset, size_bytes;
-        unsigned overlap_bytes; /* the first bytes repeat what was read before, to see that the file is still the same */
+        /* the first bytes repeat what was read before, to see that the file is still the same */
+        unsigned overlap_bytes;
         bool arrived, accepted;
         struct fetch_result result; /* when it has arrived */
-        struct block *block;        /* a block fetched again; NULL: a part that is read for the first time */
-        struct decoder_task task;   /* of a block fetched again */
-        struct block_file identity; /* likewise: the file as it was, should it be replaced while a decoder reads this */
-        bool decoding;              /* likewise; if its block goes meanwhile, it ends when its decoder is done */
+        /* a block fetched again; NULL: a part that is read for the first time */
+        struct block *block;
+        struct decoder_task task; /* of a block fetched again */
+        /* likewise: the file as it was, should it be replaced while a decoder reads this */
+        struct block_file identity;
+        /* likewise; if its block goes meanwhile, it ends when its decoder is done */
+        bool decoding;
         uint64_t committed_bytes;
         struct reader *charged; /* whose quota it uses, or NULL */
         struct list in_reader;  /* then: in its charged_jobs */

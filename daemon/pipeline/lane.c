@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes and cursors: what a feed's news mean for each reader. A cursor is ready when a block stands at its position and its lane has
- * come to it; it waits when that block is absent; it is finished when its file is settled and all of it delivered. A cursor that has
- * had its turn keeps it: what its file brings later is delivered as it comes.
+ * Lanes and cursors: what a feed's news mean for each reader. A cursor is ready when a block stands
+ * at its position and its lane has come to it; it waits when that block is absent; it is finished
+ * when its file is settled and all of it delivered. A cursor that has had its turn keeps it: what
+ * its file brings later is delivered as it comes.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -50,13 +51,18 @@ static void cursor_set_finished(struct cursor *cursor, bool finished) {
         }
 }
 
-/* Nothing more can come of a settled file, so a place that was asked for and has not come does not exist: from the beginning, then. */
+/*
+ * Nothing more can come of a settled file, so a place that was asked for and has not come does not
+ * exist: from the beginning, then.
+ */
 static void cursor_check_end(struct cursor *cursor) {
         const struct feed *feed = cursor->feed;
-        bool beyond = !feed_block_at(feed, cursor->position) && block_position_compare(cursor->position, feed->next) > 0;
+        bool beyond = !feed_block_at(feed, cursor->position) &&
+                      block_position_compare(cursor->position, feed->next) > 0;
 
         /* Version 0: the file was replaced by an empty one. */
-        if (cursor->resumes && feed->file->failure.class == STORE_OK && (beyond || cursor->resume_version == 0))
+        if (cursor->resumes && feed->file->failure.class == STORE_OK &&
+            (beyond || cursor->resume_version == 0))
                 cursor_restart(cursor);
 }
 
@@ -142,7 +148,8 @@ static int lane_insert(struct lane *lane, struct cursor *cursor) {
                 lane->cursors = bigger;
                 lane->space = space;
         }
-        memmove(lane->cursors + at + 1, lane->cursors + at, (lane->count - at) * sizeof(lane->cursors[0]));
+        memmove(lane->cursors + at + 1, lane->cursors + at,
+                (lane->count - at) * sizeof(lane->cursors[0]));
         lane->cursors[at] = cursor;
         lane->count++;
         cursor->lane = lane;
@@ -160,7 +167,8 @@ static void lane_remove(struct lane *lane, struct cursor *cursor) {
 
         MUST(at < lane->count && lane->cursors[at] == cursor);
         cursor_set_finished(cursor, true);
-        memmove(lane->cursors + at, lane->cursors + at + 1, (lane->count - at - 1) * sizeof(lane->cursors[0]));
+        memmove(lane->cursors + at, lane->cursors + at + 1,
+                (lane->count - at - 1) * sizeof(lane->cursors[0]));
         lane->count--;
         if (at < lane->current)
                 lane->current--;
@@ -176,11 +184,13 @@ static struct lane *reader_any_lane(const struct reader *reader) {
 }
 
 /* The lane that the reader has for another file of the run. */
-static struct lane *reader_lane_of_sibling(const struct reader *reader, const struct catalog_run *run) {
+static struct lane *reader_lane_of_sibling(const struct reader *reader,
+                                           const struct catalog_run *run) {
         for (size_t i = 0; i < run->file_count; i++) {
                 const struct feed *feed = run->files[i]->blocks;
 
-                for (const struct list *node = feed ? feed->cursors.next : NULL; node && node != &feed->cursors; node = node->next)
+                for (const struct list *node = feed ? feed->cursors.next : NULL;
+                     node && node != &feed->cursors; node = node->next)
                         if (list_owner(node, struct cursor, in_feed)->reader == reader)
                                 return list_owner(node, struct cursor, in_feed)->lane;
         }
@@ -189,7 +199,9 @@ static struct lane *reader_lane_of_sibling(const struct reader *reader, const st
 
 /* The lane of a run (order `run`), or the one of all runs. */
 static struct lane *reader_lane(struct reader *reader, const struct catalog_run *run) {
-        struct lane *lane = reader->order == READER_ORDER_SORTED ? reader_any_lane(reader) : reader_lane_of_sibling(reader, run);
+        struct lane *lane = reader->order == READER_ORDER_SORTED
+                                    ? reader_any_lane(reader)
+                                    : reader_lane_of_sibling(reader, run);
 
         if (lane)
                 return lane;
@@ -232,19 +244,23 @@ static void cursor_begin(struct cursor *cursor) {
         const struct reader_position *position = NULL;
 
         if (reader->from == READER_FROM_NOW && reader->open == false)
-                cursor->position.offset = file->listed_bytes == UINT64_MAX ? file->loaded_bytes : file->listed_bytes;
+                cursor->position.offset = file->listed_bytes == UINT64_MAX ? file->loaded_bytes
+                                                                           : file->listed_bytes;
         if (reader->position_count > 0)
-                position = bsearch(&(struct reader_position){ .file_id = file->id }, reader->positions, reader->position_count,
+                position = bsearch(&(struct reader_position){ .file_id = file->id },
+                                   reader->positions, reader->position_count,
                                    sizeof(reader->positions[0]), reader_position_compare);
         if (!position)
                 return;
-        cursor->position = (struct block_position){ .offset = position->offset, .index = position->index };
+        cursor->position = (struct block_position){ .offset = position->offset,
+                                                    .index = position->index };
         cursor->resumes = true;
         cursor->resume_version = cursor->begun_version = position->file_version;
 }
 
 static void cursor_check_version(struct cursor *cursor) {
-        if (cursor->resumes && cursor->feed->file->version != 0 && cursor->resume_version != cursor->feed->file->version)
+        if (cursor->resumes && cursor->feed->file->version != 0 &&
+            cursor->resume_version != cursor->feed->file->version)
                 cursor_restart(cursor);
 }
 
@@ -271,7 +287,8 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
         for (size_t i = 0; i < feed->index.count; i++) {
                 struct block *block = feed->index.blocks[i];
 
-                block->lost = false; /* storage may have it again: one more try for each reader that comes */
+                /* storage may have it again: one more try for each reader that comes */
+                block->lost = false;
                 if (!block->resident || !cursor_wants(cursor, block))
                         continue;
                 reader->need[block->segment]++;
@@ -285,7 +302,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
 }
 
 int readers_add_feed(struct pipeline *pipeline, struct feed *feed) {
-        list_for_each (node, &pipeline->readers) {
+        list_for_each(node, &pipeline->readers) {
                 int r = reader_add_feed(list_owner(node, struct reader, node), feed);
 
                 if (r < 0)
@@ -294,13 +311,15 @@ int readers_add_feed(struct pipeline *pipeline, struct feed *feed) {
         return 0;
 }
 
-#define FOR_EACH_CURSOR(cursor, feed)                                                                                         \
-        list_for_each (cursor##_node, &(feed)->cursors)                                                                       \
-                for (struct cursor *cursor = list_owner(cursor##_node, struct cursor, in_feed), *cursor##_once = cursor; cursor##_once; \
-                     cursor##_once = NULL)
+#define FOR_EACH_CURSOR(cursor, feed) \
+        list_for_each(cursor##_node, &(feed)->cursors) for (struct cursor *cursor = list_owner( \
+                                                                    cursor##_node, struct cursor, \
+                                                                    in_feed), \
+                                                            *cursor##_once = cursor; \
+                                                            cursor##_once; cursor##_once = NULL)
 
 void readers_block_published(struct feed *feed, struct block *block) {
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 if (!cursor_wants(cursor, block))
                         continue;
                 cursor_set_finished(cursor, false);
@@ -309,7 +328,7 @@ void readers_block_published(struct feed *feed, struct block *block) {
 }
 
 void readers_block_resident(struct feed *feed, struct block *block) {
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 if (!cursor->waits || feed_block_at(feed, cursor->position) != block)
                         continue;
                 cursor->waits = false;
@@ -318,9 +337,9 @@ void readers_block_resident(struct feed *feed, struct block *block) {
 }
 
 void readers_block_evicted(struct feed *feed, struct block *block) {
-        FOR_EACH_CURSOR (cursor, feed)
-                if (cursor_wants(cursor, block))
-                        lane_set_hungry(cursor->lane);
+        FOR_EACH_CURSOR(cursor, feed)
+        if (cursor_wants(cursor, block))
+                lane_set_hungry(cursor->lane);
 }
 
 void readers_block_lost(struct feed *feed, struct block *block) {
@@ -328,15 +347,18 @@ void readers_block_lost(struct feed *feed, struct block *block) {
 }
 
 void readers_feed_settled(struct feed *feed) {
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 cursor_check_end(cursor);
                 cursor_rest(cursor);
         }
 }
 
-/* One who follows is not finished with a file that has grown; for one who does not, what he has had is enough. */
+/*
+ * One who follows is not finished with a file that has grown; for one who does not, what he has had
+ * is enough.
+ */
 void readers_feed_hungry(struct feed *feed) {
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 if (cursor->reader->follow)
                         cursor_set_finished(cursor, false);
                 lane_set_hungry(cursor->lane);
@@ -344,8 +366,8 @@ void readers_feed_hungry(struct feed *feed) {
 }
 
 void readers_version_known(struct feed *feed) {
-        FOR_EACH_CURSOR (cursor, feed)
-                cursor_check_version(cursor);
+        FOR_EACH_CURSOR(cursor, feed)
+        cursor_check_version(cursor);
 }
 
 /* Its need is counted anew from the position; the blocks before it had been passed. */
@@ -383,11 +405,11 @@ void cursor_restart(struct cursor *cursor) {
 }
 
 /*
- * The entry names the new version, which is known when its first bytes are here; until then nothing of it can be delivered, so the
- * cursor only has to remember (resumes with a version that is none).
+ * The entry names the new version, which is known when its first bytes are here; until then nothing
+ * of it can be delivered, so the cursor only has to remember (resumes with a version that is none).
  */
 void readers_feed_replaced(struct feed *feed) {
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 cursor->position = (struct block_position){ 0 };
                 cursor->waits = false;
                 cursor_set_finished(cursor, false);
@@ -400,7 +422,7 @@ void readers_feed_replaced(struct feed *feed) {
 void readers_feed_gone(struct feed *feed) {
         const struct catalog_file *file = feed->file;
 
-        FOR_EACH_CURSOR (cursor, feed) {
+        FOR_EACH_CURSOR(cursor, feed) {
                 struct lane *lane = cursor->lane;
 
                 if (cursor->begun_version)

@@ -17,9 +17,10 @@ struct job *part_first(const struct feed *feed) {
 }
 
 void part_drop_all(struct feed *feed) {
-        struct job *keep = feed->decoding && !feed->bridging ? part_first(feed) : NULL; /* a decoder reads its bytes */
+        /* a decoder reads its bytes */
+        struct job *keep = feed->decoding && !feed->bridging ? part_first(feed) : NULL;
 
-        list_for_each (node, &feed->parts) {
+        list_for_each(node, &feed->parts) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (job != keep)
@@ -38,8 +39,8 @@ static void on_read(void *userdata, const struct fetch_result *result) {
 }
 
 /*
- * Bytes of the next part: what fits the room, at least one record, no more than is left. 0: the room is too small. Room for less
- * than a segment is not worth a request: it is waited for more.
+ * Bytes of the next part: what fits the room, at least one record, no more than is left. 0: the
+ * room is too small. Room for less than a segment is not worth a request: it is waited for more.
  */
 static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_least_one) {
         uint64_t left = feed_left(feed), fits = feed_source_bytes(feed, room_bytes);
@@ -56,15 +57,21 @@ static bool part_has_place(const struct feed *feed) {
 
         for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
                 count++;
-        return count < PARTS_MOST && !(feed->no_ranges && count > 0) && !(feed->checked && count > 0);
+        return count < PARTS_MOST && !(feed->no_ranges && count > 0) &&
+               !(feed->checked && count > 0);
 }
 
 /* The larger of what the listing and the server have said. */
 static uint64_t larger_size(const struct feed *feed, uint64_t told_bytes) {
-        return feed->file->listed_bytes == UINT64_MAX ? told_bytes : max_u64(told_bytes, feed->file->listed_bytes);
+        return feed->file->listed_bytes == UINT64_MAX
+                       ? told_bytes
+                       : max_u64(told_bytes, feed->file->listed_bytes);
 }
 
-/* Whoever waits until all is loaded keeps nothing: when nothing is under way, the next record goes out, however large it is. */
+/*
+ * Whoever waits until all is loaded keeps nothing: when nothing is under way, the next record goes
+ * out, however large it is.
+ */
 static bool waiter_pays(const struct pipeline *pipeline) {
         return pipeline->waiting > 0 && pipeline->committed_bytes == 0;
 }
@@ -86,7 +93,8 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         if (feed->no_ranges) {
                 job->offset = 0;
                 size = larger_size(feed, feed->whole_bytes);
-        } else if (feed->checked && list_is_empty(&feed->parts) && feed->issued_offset == feed->next.offset) {
+        } else if (feed->checked && list_is_empty(&feed->parts) &&
+                   feed->issued_offset == feed->next.offset) {
                 job->overlap_bytes = feed->tail_bytes;
                 job->offset -= job->overlap_bytes;
         }
@@ -99,7 +107,8 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         }
         job_commit(job, feed_estimate(feed, size), charged);
         list_append(&feed->parts, &job->node);
-        feed->issued_offset = feed->no_ranges ? max_u64(size, feed->file->listed_bytes) : feed->issued_offset + size;
+        feed->issued_offset = feed->no_ranges ? max_u64(size, feed->file->listed_bytes)
+                                              : feed->issued_offset + size;
         feed->probe = false;
         catalog_set_state(feed->file, CATALOG_LOADING, false);
         if (!feed_is_hungry(feed))
@@ -138,12 +147,17 @@ static bool part_continues(const struct feed *feed, const struct job *job) {
         if (feed->tail_bytes == 0 || tail < job->offset)
                 return true; /* it repeats nothing */
         return feed->next.offset <= job->offset + job->result.size_bytes &&
-               !memcmp(job->result.buffer + (tail - job->offset), feed->tail + sizeof(feed->tail) - feed->tail_bytes, feed->tail_bytes);
+               !memcmp(job->result.buffer + (tail - job->offset),
+                       feed->tail + sizeof(feed->tail) - feed->tail_bytes, feed->tail_bytes);
 }
 
-/* The answers of one version have one tag; a file that grows meanwhile gets another one, and must then prove that it only grew. */
+/*
+ * The answers of one version have one tag; a file that grows meanwhile gets another one, and must
+ * then prove that it only grew.
+ */
 static bool part_is_of_this_version(const struct feed *feed, const struct job *job) {
-        return job->overlap_bytes > 0 || feed->no_ranges || feed->next.offset == 0 || !feed->read_tag[0] || !job->result.tag[0] ||
+        return job->overlap_bytes > 0 || feed->no_ranges || feed->next.offset == 0 ||
+               !feed->read_tag[0] || !job->result.tag[0] ||
                !strcmp(feed->read_tag, job->result.tag);
 }
 
@@ -152,7 +166,8 @@ static void part_read_whole(struct feed *feed, const struct job *job) {
         struct store_failure failure = job->result.failure;
         uint64_t total = job->result.total_bytes;
 
-        if (total <= feed->pipeline->options.whole_max_bytes && (!feed->no_ranges || total > feed->whole_bytes)) {
+        if (total <= feed->pipeline->options.whole_max_bytes &&
+            (!feed->no_ranges || total > feed->whole_bytes)) {
                 feed->no_ranges = true;
                 feed->whole_bytes = total;
                 part_ask_again(feed);
@@ -161,7 +176,8 @@ static void part_read_whole(struct feed *feed, const struct job *job) {
         failure.class = STORE_PERMANENT;
         snprintf(failure.code, sizeof(failure.code), "no ranges");
         snprintf(failure.message, sizeof(failure.message),
-                 "the server ignores ranges, and the file is larger than fetch.whole_max (%llu MiB): raise it, or use a server that knows ranges",
+                 "the server ignores ranges, and the file is larger than fetch.whole_max (%llu "
+                 "MiB): raise it, or use a server that knows ranges",
                  (unsigned long long)(feed->pipeline->options.whole_max_bytes >> 20));
         feed_fail(feed, &failure);
 }
@@ -202,7 +218,8 @@ bool part_accept(struct feed *feed, struct job *job) {
         if (job->result.tag[0])
                 memcpy(feed->read_tag, job->result.tag, sizeof(feed->read_tag));
         if (file->listed_bytes == UINT64_MAX) {
-                file->listed_bytes = job->result.total_bytes != UINT64_MAX ? job->result.total_bytes : end;
+                file->listed_bytes = job->result.total_bytes != UINT64_MAX ? job->result.total_bytes
+                                                                           : end;
                 feed_set_hungry(feed); /* now it is known what is left */
         }
         if (job->result.total_bytes == UINT64_MAX && job->result.size_bytes == job->size_bytes)

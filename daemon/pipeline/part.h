@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts: the reads of a file's new bytes, in file order. What arrives is looked at once, in order: is it still the same file, does
- * it go on where the last one ended? Loop thread.
+ * Parts: the reads of a file's new bytes, in file order. What arrives is looked at once, in order:
+ * is it still the same file, does it go on where the last one ended? Loop thread.
  */
 #pragma once
 
@@ -11,8 +11,9 @@
 struct job *part_first(const struct feed *feed);
 
 /*
- * Asks for the next bytes: as many as fit room_bytes of the ring by the file's ratio, but at least one record. charged (may be
- * NULL) is the reader whose quota pays. 0, FEED_E_WINDOW, FEED_E_ROOM, FEED_E_BUSY; -ENOMEM.
+ * Asks for the next bytes: as many as fit room_bytes of the ring by the file's ratio, but at least
+ * one record. charged (may be NULL) is the reader whose quota pays. 0, FEED_E_WINDOW, FEED_E_ROOM,
+ * FEED_E_BUSY; -ENOMEM.
  */
 int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
 

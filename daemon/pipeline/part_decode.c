@@ -18,7 +18,8 @@ void part_decode_drop_carry(struct feed *feed) {
         feed->carry_bytes = feed->carry_space = 0;
 }
 
-static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size, bool last) {
+static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size,
+                   bool last) {
         feed->task.input = feed_input(feed, bytes, offset, size);
         feed->task.input.last = last;
         feed->decoding = true;
@@ -26,11 +27,16 @@ static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uin
         residency_grant(feed->pipeline);
 }
 
-/* Puts more of the part behind what is carried: what the record needs, where that is known, else a piece. False: no memory. */
+/*
+ * Puts more of the part behind what is carried: what the record needs, where that is known, else a
+ * piece. False: no memory.
+ */
 static bool bridge(struct feed *feed, const struct job *job) {
-        uint64_t have = feed->carry_offset + feed->carry_bytes - job->offset; /* of the part that is there already */
-        uint64_t wanted = feed->need_bytes > feed->carry_bytes ? feed->need_bytes - feed->carry_bytes
-                                                               : max_u64(BRIDGE_FIRST_BYTES, feed->carry_bytes);
+        /* of the part that is there already */
+        uint64_t have = feed->carry_offset + feed->carry_bytes - job->offset;
+        uint64_t wanted = feed->need_bytes > feed->carry_bytes
+                                  ? feed->need_bytes - feed->carry_bytes
+                                  : max_u64(BRIDGE_FIRST_BYTES, feed->carry_bytes);
         uint64_t more = min_u64(wanted, job->result.size_bytes - have);
 
         if (feed->carry_bytes + more > feed->carry_space) {
@@ -64,7 +70,8 @@ static bool decode_part(struct feed *feed, struct job *job) {
                 part_ask_again(feed);
                 return true;
         }
-        submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes, last && feed->carry_offset + feed->carry_bytes == end);
+        submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
+               last && feed->carry_offset + feed->carry_bytes == end);
         return true;
 }
 
@@ -77,7 +84,8 @@ static void part_done(struct feed *feed, struct job *job) {
                 part_decode_drop_carry(feed);
                 feed->carry = malloc(end - offset);
                 if (feed->carry) {
-                        memcpy(feed->carry, job->result.buffer + (offset - job->offset), end - offset);
+                        memcpy(feed->carry, job->result.buffer + (offset - job->offset),
+                               end - offset);
                         feed->carry_offset = offset;
                         feed->carry_bytes = feed->carry_space = end - offset;
                 }
@@ -110,7 +118,8 @@ static void learn_tail(struct feed *feed, const struct block_input *input, uint6
         const uint8_t *end;
 
         if (now > input->bytes_offset + input->size_bytes) {
-                feed->tail_bytes = 0; /* a record too large to read was skipped: its bytes are not known */
+                /* a record too large to read was skipped: its bytes are not known */
+                feed->tail_bytes = 0;
                 return;
         }
         end = input->bytes + (now - input->bytes_offset);
@@ -126,16 +135,22 @@ static void learn_tail(struct feed *feed, const struct block_input *input, uint6
 
 /* What could not be kept for want of memory is read again later. */
 static void step_back(struct feed *feed) {
-        struct store_failure failure = { .class = STORE_TRANSIENT, .code = "ENOMEM", .message = "out of memory" };
+        struct store_failure failure = { .class = STORE_TRANSIENT,
+                                         .code = "ENOMEM",
+                                         .message = "out of memory" };
 
         feed->broken = false;
-        feed->next = feed->index.count ? feed->index.blocks[feed->index.count - 1]->end : (struct block_position){ 0 };
+        feed->next = feed->index.count ? feed->index.blocks[feed->index.count - 1]->end
+                                       : (struct block_position){ 0 };
         feed->search_offset = 0;
         feed->tail_bytes = 0;
         feed_fail(feed, &failure);
 }
 
-/* The bytes of a bridge are decoded: on into the part itself, or, where the item is longer still, more of it is needed. */
+/*
+ * The bytes of a bridge are decoded: on into the part itself, or, where the item is longer still,
+ * more of it is needed.
+ */
 static void bridge_done(struct feed *feed) {
         struct job *job = part_first(feed);
         uint64_t offset = feed_offset(feed);
@@ -151,7 +166,10 @@ static void bridge_done(struct feed *feed) {
                 feed->carry_offset += used;
                 feed->carry_bytes -= used;
         }
-        /* Nothing new behind it and no word of how much it needs: the next piece is as large as all that is there. */
+        /*
+         * Nothing new behind it and no word of how much it needs: the next piece is as large as all
+         * that is there.
+         */
         if (feed->need_bytes <= feed->carry_bytes)
                 feed->need_bytes = 2 * feed->carry_bytes;
 }

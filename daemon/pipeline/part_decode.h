@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts through the decoders: in file order, one at a time for each file. A record that a part cuts is bridged: its head is carried
- * over, as much of the next part is put behind it as the record needs, and decoding goes on in the next part's own buffer
- * behind it. So the bytes of a part are never moved, except for what lies across a border.
+ * Parts through the decoders: in file order, one at a time for each file. A record that a part cuts
+ * is bridged: its head is carried over, as much of the next part is put behind it as the record
+ * needs, and decoding goes on in the next part's own buffer behind it. So the bytes of a part are
+ * never moved, except for what lies across a border.
  *
- * At rest (no part under way, none with a decoder) nothing is carried: what was left over is read again when there is more.
- * Loop thread.
+ * At rest (no part under way, none with a decoder) nothing is carried: what was left over is read
+ * again when there is more. Loop thread.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One value of one TFRecord, read again: first what is likely to hold it, then, if its header says that it is longer, the rest.
- * Decoding runs on libuv's thread pool, as a payload may be as large as the budget.
+ * One value of one TFRecord, read again: first what is likely to hold it, then, if its header says
+ * that it is longer, the rest. Decoding runs on libuv's thread pool, as a payload may be as large
+ * as the budget.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct payload_request {
         struct pipeline_request request;
         uint64_t file_id, file_version;
         struct block_position position;
-        void (*on_payload)(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes);
+        void (*on_payload)(void *userdata, int error, const struct store_failure *failure,
+                           void *take_memory, uint64_t size_bytes);
         void *userdata;
         uint64_t read_bytes;
         struct fetch_job *fetch;
@@ -61,11 +63,13 @@ static void payload_cancel(struct pipeline_request *request) {
                 payload_end(payload);
 }
 
-static void payload_answer(struct payload_request *payload, int error, const struct store_failure *failure) {
+static void payload_answer(struct payload_request *payload, int error,
+                           const struct store_failure *failure) {
         void *memory = steal_pointer(&payload->memory);
 
         if (!payload->canceled)
-                payload->on_payload(payload->userdata, error, failure, memory, error ? 0 : payload->size_bytes);
+                payload->on_payload(payload->userdata, error, failure, memory,
+                                    error ? 0 : payload->size_bytes);
         else
                 free(memory);
         payload_end(payload);
@@ -82,7 +86,8 @@ static void payload_fail(struct payload_request *payload, const char *code, cons
 static void decode_work(uv_work_t *work) {
         struct payload_request *payload = work->data;
 
-        payload->error = block_decode_value(&payload->input, &payload->memory, &payload->size_bytes);
+        payload->error = block_decode_value(&payload->input, &payload->memory,
+                                            &payload->size_bytes);
 }
 
 static void decode_done(uv_work_t *work, int status) {
@@ -99,7 +104,8 @@ static void decode_done(uv_work_t *work, int status) {
 }
 
 static struct feed *payload_feed(const struct payload_request *payload) {
-        struct catalog_file *file = catalog_find_file(&payload->request.pipeline->catalog, payload->file_id);
+        struct catalog_file *file = catalog_find_file(&payload->request.pipeline->catalog,
+                                                      payload->file_id);
         struct feed *feed = file ? file->blocks : NULL;
 
         return feed && !feed->gone && file->version == payload->file_version ? feed : NULL;
@@ -122,7 +128,8 @@ static int payload_keep_names(struct payload_request *payload, const struct feed
 static void payload_decode(struct payload_request *payload, struct feed *feed) {
         int r = payload_keep_names(payload, feed);
 
-        payload->input = feed_input(feed, payload->result.buffer, payload->position.offset, payload->result.size_bytes);
+        payload->input = feed_input(feed, payload->result.buffer, payload->position.offset,
+                                    payload->result.size_bytes);
         payload->input.file = &payload->identity;
         payload->input.begin = payload->position;
         payload->input.search_offset = 0;
@@ -138,7 +145,10 @@ static void payload_decode(struct payload_request *payload, struct feed *feed) {
 
 static void payload_read(uv_timer_t *timer);
 
-/* What the TFRecord's header says; 0: it is cut off. Whether the header is right is the decoder's matter. */
+/*
+ * What the TFRecord's header says; 0: it is cut off. Whether the header is right is the decoder's
+ * matter.
+ */
 static uint64_t record_bytes(const struct fetch_result *result) {
         uint64_t length;
 
@@ -188,17 +198,21 @@ static void payload_read(uv_timer_t *timer) {
         }
         store = feed->file->run->source->store;
         if (!fetch_room(pipeline->fetch, store, payload->read_bytes)) {
-                uv_timer_start(timer, payload_read, TRY_AGAIN_MS, 0); /* the window and the budget are for all alike */
+                /* the window and the budget are for all alike */
+                uv_timer_start(timer, payload_read, TRY_AGAIN_MS, 0);
                 return;
         }
-        r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size, payload->position.offset,
-                            payload->read_bytes, on_read, payload, &payload->fetch);
+        r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size,
+                            payload->position.offset, payload->read_bytes, on_read, payload,
+                            &payload->fetch);
         if (r < 0)
                 payload_answer(payload, r, NULL);
 }
 
-int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version, uint64_t offset, uint32_t index,
-                     void (*on_payload)(void *userdata, int error, const struct store_failure *failure, void *take_memory,
+int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
+                     uint64_t offset, uint32_t index,
+                     void (*on_payload)(void *userdata, int error,
+                                        const struct store_failure *failure, void *take_memory,
                                         uint64_t size_bytes),
                      void *userdata, struct pipeline_request **ret_request) {
         struct payload_request *payload = calloc(1, sizeof(*payload));

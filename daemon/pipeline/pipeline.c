@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wiring. Whatever happens (an answer, an extent, an acknowledgement, a listing) touches the pipeline; one pass in the next turn
- * of the loop then lets every reader deliver, gives the decoders segments, and sends the jobs that may go out.
+ * Wiring. Whatever happens (an answer, an extent, an acknowledgement, a listing) touches the
+ * pipeline; one pass in the next turn of the loop then lets every reader deliver, gives the
+ * decoders segments, and sends the jobs that may go out.
  */
 #include "daemon/pipeline/pipeline.h"
 
@@ -27,11 +28,10 @@ static void on_pass(uv_idle_t *idle) {
                 return;
         pipeline->ahead_marked = false;
         requests_listed(pipeline, NULL);
-        list_for_each (node, &pipeline->readers)
-                reader_pump(list_owner(node, struct reader, node));
+        list_for_each(node, &pipeline->readers) reader_pump(list_owner(node, struct reader, node));
         residency_grant(pipeline);
         schedule(pipeline);
-        list_for_each (node, &pipeline->readers)
+        list_for_each(node, &pipeline->readers)
                 reader_set_kick(list_owner(node, struct reader, node));
 }
 
@@ -60,7 +60,8 @@ static void on_segment(void *userdata, const struct decoder_event *event) {
         ring_stop_growing(pipeline->ring, event->segment);
         ring_status(pipeline->ring, &status);
         pipeline->segments_usable = status.segments_used;
-        log_warning("no memory for more of the ring", "segments=%u of=%u", status.segments_used, status.segment_count);
+        log_warning("no memory for more of the ring", "segments=%u of=%u", status.segments_used,
+                    status.segment_count);
 }
 
 /* Looks at failed files from time to time, only while there are any. */
@@ -68,7 +69,7 @@ static void on_retry(uv_timer_t *timer) {
         struct pipeline *pipeline = timer->data;
         uint64_t now = uv_hrtime();
 
-        list_for_each (node, &pipeline->failed) {
+        list_for_each(node, &pipeline->failed) {
                 struct feed *feed = list_owner(node, struct feed, failed);
 
                 if (feed->retry_at_ns <= now)
@@ -126,7 +127,10 @@ static unsigned decoder_count(const struct pipeline *pipeline) {
         return wanted < most ? wanted : most;
 }
 
-/* Memory for the least that the decoders and one reader need: a ring that does not even have that is refused, not a standstill later. */
+/*
+ * Memory for the least that the decoders and one reader need: a ring that does not even have that
+ * is refused, not a standstill later.
+ */
 static int prepare_least(const struct pipeline *pipeline) {
         uint32_t least = 2 * decoder_count(pipeline) + 1 + READER_FLOOR_SEGMENTS;
         int r = 0;
@@ -134,7 +138,8 @@ static int prepare_least(const struct pipeline *pipeline) {
         for (uint32_t i = 0; r == 0 && i < least; i++)
                 r = ring_segment_prepare(pipeline->ring, i);
         if (r < 0)
-                log_error("no memory for the ring", "needed=%llu reason=%s; try a smaller ring (-m)",
+                log_error("no memory for the ring",
+                          "needed=%llu reason=%s; try a smaller ring (-m)",
                           (unsigned long long)(least * pipeline->segment_bytes), strerror(-r));
         return r;
 }
@@ -153,8 +158,8 @@ static int pipeline_init(struct pipeline *pipeline) {
 
         r = ring_new(options->ring_bytes, options->huge, &pipeline->ring, &error);
         if (r < 0) {
-                log_error("cannot make the ring", "size=%llu reason=%s", (unsigned long long)options->ring_bytes,
-                          error ? error : strerror(-r));
+                log_error("cannot make the ring", "size=%llu reason=%s",
+                          (unsigned long long)options->ring_bytes, error ? error : strerror(-r));
                 return r;
         }
         ring_status(pipeline->ring, &status);
@@ -162,20 +167,23 @@ static int pipeline_init(struct pipeline *pipeline) {
         pipeline->segment_bytes = status.segment_bytes;
         if (options->record_max_bytes == 0)
                 options->record_max_bytes = options->inflight_bytes;
-        options->payload_inline_max_bytes = (uint32_t)min_u64(options->payload_inline_max_bytes, pipeline->segment_bytes / 2);
+        options->payload_inline_max_bytes = (uint32_t)min_u64(options->payload_inline_max_bytes,
+                                                              pipeline->segment_bytes / 2);
         r = prepare_least(pipeline);
         if (r == 0)
                 r = residency_init(pipeline);
         if (r == 0)
                 r = fetch_new(pipeline->loop, &fetch, &pipeline->fetch);
         if (r == 0)
-                r = decoder_pool_new(pipeline->loop, pipeline->ring, decoder_count(pipeline), on_segment, on_batch, pipeline, &pipeline->pool);
+                r = decoder_pool_new(pipeline->loop, pipeline->ring, decoder_count(pipeline),
+                                     on_segment, on_batch, pipeline, &pipeline->pool);
         if (r == 0)
                 fetch_on_room(pipeline->fetch, on_room, pipeline);
         return r;
 }
 
-int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options, struct pipeline **ret_pipeline) {
+int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
+                 struct pipeline **ret_pipeline) {
         struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
         int r;
 
@@ -239,7 +247,8 @@ static void on_pool_closed(void *userdata) {
                                         feed_free(catalog->sources[i]->runs[k]->files[f]->blocks);
                 pipeline->open_parts += 2;
                 watch_close(catalog->sources[i]->watch, on_part_closed, pipeline);
-                catalog->sources[i]->store->operations->close(catalog->sources[i]->store, on_part_closed, pipeline);
+                catalog->sources[i]->store->operations->close(catalog->sources[i]->store,
+                                                              on_part_closed, pipeline);
         }
         if (pipeline->fetch) {
                 pipeline->open_parts++;
@@ -254,7 +263,7 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
         pipeline->on_closed = on_closed;
         pipeline->closed_userdata = userdata;
         pipeline->open_parts += 3; /* the pass, the timer, and what on_pool_closed() ends */
-        list_for_each (node, &pipeline->requests)
+        list_for_each(node, &pipeline->requests)
                 pipeline_request_cancel(list_owner(node, struct pipeline_request, node));
         uv_close((uv_handle_t *)&pipeline->pass, on_handle_closed);
         uv_close((uv_handle_t *)&pipeline->retry, on_handle_closed);
@@ -266,12 +275,14 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
                 on_pool_closed(pipeline);
 }
 
-void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events, void *userdata) {
+void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events,
+                     void *userdata) {
         pipeline->events = events;
         pipeline->events_userdata = userdata;
 }
 
-int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name, const char **ret_message) {
+int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
+                        const char **ret_message) {
         struct catalog_source *source;
         struct store *store;
         int r;
@@ -282,7 +293,8 @@ int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *
         r = catalog_add_source(&pipeline->catalog, name, store, &source);
         if (r < 0)
                 return r;
-        r = watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline, &source->watch);
+        r = watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline,
+                      &source->watch);
         if (r < 0) {
                 catalog_remove_source(source);
                 store->operations->close(store, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline: schedules reads by the demand of the readers, hands the bytes to decoder threads, publishes their extents in
- * file order, and lets the readers deliver them. It owns the catalog, the watches, the fetch module, the ring and the decoder
- * threads. Everything here runs on the loop thread.
+ * The pipeline: schedules reads by the demand of the readers, hands the bytes to decoder threads,
+ * publishes their extents in file order, and lets the readers deliver them. It owns the catalog,
+ * the watches, the fetch module, the ring and the decoder threads. Everything here runs on the loop
+ * thread.
  */
 #pragma once
 
@@ -19,25 +20,30 @@ struct pipeline;
 struct pipeline_options {
         uint64_t ring_bytes;
         enum ring_huge huge;
-        bool keep_small;           /* prefer memory that was touched before to new pages (a private daemon) */
-        unsigned decoders;         /* 0: one a core, at most 16, at most a sixteenth of the segments */
+        /* prefer memory that was touched before to new pages (a private daemon) */
+        bool keep_small;
+        /* 0: one a core, at most 16, at most a sixteenth of the segments */
+        unsigned decoders;
         uint64_t inflight_bytes;
         unsigned connections_max;
         uint64_t part_bytes;       /* of big files: 4 MiB */
         uint64_t whole_max_bytes;  /* largest file read whole from a server without ranges */
         uint64_t record_max_bytes; /* 0: inflight_bytes */
         uint32_t payload_inline_max_bytes;
-        unsigned readers_max;      /* 0: as many as the ring has room for */
-        int64_t poll_ns;           /* interval of looking at storage; 0: auto; -1: never */
+        unsigned readers_max; /* 0: as many as the ring has room for */
+        int64_t poll_ns;      /* interval of looking at storage; 0: auto; -1: never */
 };
 
 /* What happens, for notifications and the log. Any member may be NULL. */
 struct pipeline_events {
-        void (*progress)(void *userdata, const struct catalog_source *source); /* something of its numbers changed */
+        /* something of its numbers changed */
+        void (*progress)(void *userdata, const struct catalog_source *source);
         void (*run_gone)(void *userdata, const struct catalog_run *run);
         void (*file_replaced)(void *userdata, const struct catalog_file *file);
-        void (*file_damaged)(void *userdata, const struct catalog_file *file, const struct catalog_damage *damage);
-        void (*file_failed)(void *userdata, const struct catalog_file *file); /* its failure says why */
+        void (*file_damaged)(void *userdata, const struct catalog_file *file,
+                             const struct catalog_damage *damage);
+        /* its failure says why */
+        void (*file_failed)(void *userdata, const struct catalog_file *file);
         void (*source_failing)(void *userdata, const struct catalog_source *source);
         void (*source_recovered)(void *userdata, const struct catalog_source *source);
 };
@@ -47,15 +53,21 @@ struct pipeline_counters {
         uint64_t refetched_blocks, recycled_segments;
 };
 
-int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options, struct pipeline **ret_pipeline);
+int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
+                 struct pipeline **ret_pipeline);
 
-/* Ends everything; readers must be freed before. on_closed follows when no handle and no thread is left. */
+/*
+ * Ends everything; readers must be freed before. on_closed follows when no handle and no thread is
+ * left.
+ */
 void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata), void *userdata);
 
-void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events, void *userdata);
+void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events,
+                     void *userdata);
 
 /* Opens the store and starts to watch it. name may be NULL. As store_open(), -EEXIST. */
-int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name, const char **ret_message);
+int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
+                        const char **ret_message);
 
 struct catalog *pipeline_catalog(struct pipeline *pipeline);
 struct ring *pipeline_ring(struct pipeline *pipeline);
@@ -65,32 +77,42 @@ const struct pipeline_counters *pipeline_counters(const struct pipeline *pipelin
 /* How many readers the ring has room for at once. */
 unsigned pipeline_readers_max(const struct pipeline *pipeline);
 
-/* A request that is answered later: freed after its callback, or by pipeline_request_cancel() without one. */
+/*
+ * A request that is answered later: freed after its callback, or by pipeline_request_cancel()
+ * without one.
+ */
 struct pipeline_request;
 void pipeline_request_cancel(struct pipeline_request *request);
 
-/* Lists the source now (NULL: all of them); failure->class is STORE_OK when the listing is complete and its news are known. */
+/*
+ * Lists the source now (NULL: all of them); failure->class is STORE_OK when the listing is complete
+ * and its news are known.
+ */
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
-                    void (*on_done)(void *userdata, const struct store_failure *failure), void *userdata,
-                    struct pipeline_request **ret_request);
+                    void (*on_done)(void *userdata, const struct store_failure *failure),
+                    void *userdata, struct pipeline_request **ret_request);
 
 /*
- * Answers when every file of the listing that is current now (or, if there is none yet, of the first one) is settled. It makes
- * demand, as a session that keeps nothing. failure is that of a source that cannot be listed (class STORE_OK: none).
+ * Answers when every file of the listing that is current now (or, if there is none yet, of the
+ * first one) is settled. It makes demand, as a session that keeps nothing. failure is that of a
+ * source that cannot be listed (class STORE_OK: none).
  */
 int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *source,
-                         void (*on_done)(void *userdata, const struct catalog_source *failed), void *userdata,
-                         struct pipeline_request **ret_request);
+                         void (*on_done)(void *userdata, const struct catalog_source *failed),
+                         void *userdata, struct pipeline_request **ret_request);
 
 /* Positive outcomes that on_payload gets as error. */
 #define PIPELINE_E_VERSION_GONE 1
 #define PIPELINE_E_UNREADABLE 2
 
 /*
- * Reads one TFRecord again and decodes one value of it: the answer to `payload`. take_memory is the receiver's to free; it is
- * NULL if error is not 0 (-errno or PIPELINE_E_*; failure says why it is unreadable).
+ * Reads one TFRecord again and decodes one value of it: the answer to `payload`. take_memory is the
+ * receiver's to free; it is NULL if error is not 0 (-errno or PIPELINE_E_*; failure says why it is
+ * unreadable).
  */
-int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version, uint64_t offset, uint32_t index,
-                     void (*on_payload)(void *userdata, int error, const struct store_failure *failure, void *take_memory,
+int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
+                     uint64_t offset, uint32_t index,
+                     void (*on_payload)(void *userdata, int error,
+                                        const struct store_failure *failure, void *take_memory,
                                         uint64_t size_bytes),
                      void *userdata, struct pipeline_request **ret_request);

@@ -15,22 +15,30 @@ struct pipeline {
         struct fetch *fetch;
         struct decoder_pool *pool;
         uint32_t segment_count;
-        uint32_t segments_usable;    /* fewer, when the machine has no memory for more: what is shared out is reckoned of these */
+        /*
+         * fewer, when the machine has no memory for more: what is shared out is reckoned of these
+         */
+        uint32_t segments_usable;
         uint64_t segment_bytes;
 
         struct list *segment_blocks; /* for each segment: the resident blocks in it */
-        uint32_t *segment_ahead;     /* for each segment: blocks in it that stand in some reader's read-ahead, as of ahead_marked */
-        bool ahead_marked;           /* in this pass */
-        uint32_t *segment_need;      /* for each segment: blocks in it that some reader still wants, once for each reader */
-        struct list readers;         /* of struct reader */
+        /*
+         * for each segment: blocks in it that stand in some reader's read-ahead, as of ahead_marked
+         */
+        uint32_t *segment_ahead;
+        bool ahead_marked; /* in this pass */
+        /* for each segment: blocks in it that some reader still wants, once for each reader */
+        uint32_t *segment_need;
+        struct list readers; /* of struct reader */
         unsigned reader_count, follower_count;
-        struct list hungry;          /* feeds with bytes in storage that nobody has asked for yet, in order of arrival */
-        struct list failed;          /* feeds that are tried again later */
-        struct list requests;        /* reload, wait_loaded, payload */
-        unsigned waiting;            /* of them: wait_loaded, which make demand */
+        /* feeds with bytes in storage that nobody has asked for yet, in order of arrival */
+        struct list hungry;
+        struct list failed;   /* feeds that are tried again later */
+        struct list requests; /* reload, wait_loaded, payload */
+        unsigned waiting;     /* of them: wait_loaded, which make demand */
         uint64_t pass_count;
-        uint64_t serial;             /* of the last block that was published */
-        uint64_t committed_bytes;    /* of the ring: what jobs that are issued will fill */
+        uint64_t serial;          /* of the last block that was published */
+        uint64_t committed_bytes; /* of the ring: what jobs that are issued will fill */
 
         uv_idle_t pass; /* runs once in the next turn of the loop when something was touched */
         uv_timer_t retry;
@@ -53,8 +61,8 @@ void pipeline_watch_failed(struct pipeline *pipeline);
 /* Something that kept the pipeline from closing is closed, and no longer counted in open_parts. */
 void pipeline_part_closed(struct pipeline *pipeline);
 
-#define PIPELINE_TELL(pipeline, event, ...)                                                    \
-        do {                                                                                   \
-                if ((pipeline)->events && (pipeline)->events->event)                           \
-                        (pipeline)->events->event((pipeline)->events_userdata, __VA_ARGS__);   \
+#define PIPELINE_TELL(pipeline, event, ...) \
+        do { \
+                if ((pipeline)->events && (pipeline)->events->event) \
+                        (pipeline)->events->event((pipeline)->events_userdata, __VA_ARGS__); \
         } while (0)

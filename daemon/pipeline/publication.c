@@ -23,7 +23,8 @@ static void learn_damage(struct feed *feed, const struct block_output *output) {
         feed->pipeline->counters.damaged += output->damage_count;
 }
 
-static void learn_extent(struct feed *feed, const struct extent_header *extent, const struct block_output *output) {
+static void learn_extent(struct feed *feed, const struct extent_header *extent,
+                         const struct block_output *output) {
         struct catalog_run *run = feed->file->run;
 
         feed->file->records += output->record_count;
@@ -48,8 +49,10 @@ void publication_add(struct feed *feed, const struct decoder_event *event) {
                 learn_damage(feed, output);
                 return;
         }
-        extent = (const void *)(ring_segment_memory(feed->pipeline->ring, event->segment) + event->offset_bytes);
-        if (catalog_learn(feed->file->run, extent) < 0 || block_index_append(&feed->index, &block) < 0) {
+        extent = (const void *)(ring_segment_memory(feed->pipeline->ring, event->segment) +
+                                event->offset_bytes);
+        if (catalog_learn(feed->file->run, extent) < 0 ||
+            block_index_append(&feed->index, &block) < 0) {
                 feed->broken = true;
                 return;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Delivery: takes ready cursors in turn, one block each, pins first and pushes then, until the quota or the queue is full.
+ * Delivery: takes ready cursors in turn, one block each, pins first and pushes then, until the
+ * quota or the queue is full.
  */
 #include "daemon/pipeline/reader.h"
 
@@ -14,7 +15,8 @@
 #include "daemon/pipeline/residency.h"
 
 #define AHEAD_MOST_BYTES (4ull << 20)
-#define FRESH_NS (1000000000ull) /* a listing that is not older need not be repeated for a new reader */
+/* a listing that is not older need not be repeated for a new reader */
+#define FRESH_NS (1000000000ull)
 
 enum step { STEP_ON, STEP_BLOCKED };
 
@@ -48,24 +50,31 @@ static int copy_positions(struct reader *reader, const struct reader_options *op
         reader->positions = calloc(options->position_count, sizeof(reader->positions[0]));
         if (!reader->positions)
                 return -ENOMEM;
-        memcpy(reader->positions, options->positions, options->position_count * sizeof(reader->positions[0]));
-        qsort(reader->positions, options->position_count, sizeof(reader->positions[0]), reader_position_compare);
+        memcpy(reader->positions, options->positions,
+               options->position_count * sizeof(reader->positions[0]));
+        qsort(reader->positions, options->position_count, sizeof(reader->positions[0]),
+              reader_position_compare);
         reader->position_count = options->position_count;
         return 0;
 }
 
-/* A stream sees what storage has when it begins: a listing that is not of right now is repeated, and waited for. */
+/*
+ * A stream sees what storage has when it begins: a listing that is not of right now is repeated,
+ * and waited for.
+ */
 static int ask_for_listings(struct reader *reader) {
         const struct catalog *catalog = &reader->pipeline->catalog;
 
-        reader->attempt_wanted = calloc(catalog->source_count + 1, sizeof(reader->attempt_wanted[0]));
+        reader->attempt_wanted = calloc(catalog->source_count + 1,
+                                        sizeof(reader->attempt_wanted[0]));
         if (!reader->attempt_wanted)
                 return -ENOMEM;
         reader->source_count = catalog->source_count;
         for (size_t i = 0; i < catalog->source_count; i++) {
                 struct catalog_source *source = catalog->sources[i];
 
-                if ((reader->source && reader->source != source) || source->listings == 0 || uv_hrtime() - source->listed_at_ns <= FRESH_NS)
+                if ((reader->source && reader->source != source) || source->listings == 0 ||
+                    uv_hrtime() - source->listed_at_ns <= FRESH_NS)
                         continue;
                 reader->attempt_wanted[i] = watch_next_attempt(source->watch);
                 watch_now(source->watch);
@@ -117,13 +126,16 @@ unsigned pipeline_readers_max(const struct pipeline *pipeline) {
 
         unsigned most = segments > reserved ? (segments - reserved) / READER_FLOOR_SEGMENTS : 0;
 
-        return pipeline->options.readers_max && pipeline->options.readers_max < most ? pipeline->options.readers_max : most;
+        return pipeline->options.readers_max && pipeline->options.readers_max < most
+                       ? pipeline->options.readers_max
+                       : most;
 }
 
 /* A ring that has room for one reader more. */
 static uint64_t ring_bytes_for_one_more(const struct pipeline *pipeline) {
         uint64_t bytes = pipeline->segment_count * pipeline->segment_bytes;
-        uint64_t needed = READER_FLOOR_SEGMENTS * (pipeline->reader_count + 1ull) + 2 * decoder_pool_threads(pipeline->pool) + 1;
+        uint64_t needed = READER_FLOOR_SEGMENTS * (pipeline->reader_count + 1ull) +
+                          2 * decoder_pool_threads(pipeline->pool) + 1;
 
         while ((bytes / pipeline->segment_bytes) * 7 / 8 < needed)
                 bytes += bytes / 4;
@@ -133,11 +145,13 @@ static uint64_t ring_bytes_for_one_more(const struct pipeline *pipeline) {
 static void pipeline_follow(struct pipeline *pipeline, int change) {
         pipeline->follower_count += (unsigned)change;
         for (size_t i = 0; i < pipeline->catalog.source_count; i++)
-                watch_set_interest(pipeline->catalog.sources[i]->watch, pipeline->follower_count ? WATCH_FOLLOWED : WATCH_NOBODY);
+                watch_set_interest(pipeline->catalog.sources[i]->watch,
+                                   pipeline->follower_count ? WATCH_FOLLOWED : WATCH_NOBODY);
 }
 
-int reader_new(struct pipeline *pipeline, const struct reader_options *options, const struct reader_operations *operations,
-               void *userdata, struct reader **ret_reader, uint64_t *ret_ring_bytes) {
+int reader_new(struct pipeline *pipeline, const struct reader_options *options,
+               const struct reader_operations *operations, void *userdata,
+               struct reader **ret_reader, uint64_t *ret_ring_bytes) {
         struct reader *reader;
         int r;
 
@@ -188,14 +202,11 @@ struct reader *reader_free(struct reader *reader) {
                 return NULL;
         pipeline = reader->pipeline;
         reader_drop_pins(reader);
-        list_for_each (job, &reader->charged_jobs)
+        list_for_each(job, &reader->charged_jobs)
                 job_uncharge(list_owner(job, struct job, in_reader));
-        list_for_each (lane, &reader->lanes)
-                lane_free(list_owner(lane, struct lane, node));
-        list_for_each (done, &reader->lanes_done)
-                lane_free(list_owner(done, struct lane, node));
-        list_for_each (notice, &reader->notices)
-                free(list_owner(notice, struct notice, node));
+        list_for_each(lane, &reader->lanes) lane_free(list_owner(lane, struct lane, node));
+        list_for_each(done, &reader->lanes_done) lane_free(list_owner(done, struct lane, node));
+        list_for_each(notice, &reader->notices) free(list_owner(notice, struct notice, node));
         if (reader->follow)
                 pipeline_follow(pipeline, -1);
         pipeline->reader_count--;
@@ -214,7 +225,8 @@ struct reader *reader_free(struct reader *reader) {
 }
 
 uint64_t reader_ahead_bytes(const struct reader *reader) {
-        return min_u64(AHEAD_MOST_BYTES, reader->pipeline->segments_usable * reader->pipeline->segment_bytes / 16);
+        return min_u64(AHEAD_MOST_BYTES,
+                       reader->pipeline->segments_usable * reader->pipeline->segment_bytes / 16);
 }
 
 static unsigned reader_held(const struct reader *reader) {
@@ -222,17 +234,22 @@ static unsigned reader_held(const struct reader *reader) {
 }
 
 static unsigned above_floor(const struct reader *reader) {
-        return reader_held(reader) > READER_FLOOR_SEGMENTS ? reader_held(reader) - READER_FLOOR_SEGMENTS : 0;
+        return reader_held(reader) > READER_FLOOR_SEGMENTS
+                       ? reader_held(reader) - READER_FLOOR_SEGMENTS
+                       : 0;
 }
 
 /*
- * The floor is always its own. Above it a segment is granted if the reader then has no more of the surplus than is left for the
- * others: mine + k <= total - (used + k).
+ * The floor is always its own. Above it a segment is granted if the reader then has no more of the
+ * surplus than is left for the others: mine + k <= total - (used + k).
  */
 unsigned reader_quota_left(const struct reader *reader) {
         const struct list *readers = &reader->pipeline->readers;
-        unsigned total = reader->pipeline->segments_usable / 8, used = 0, mine = above_floor(reader);
-        unsigned floor = reader_held(reader) < READER_FLOOR_SEGMENTS ? READER_FLOOR_SEGMENTS - reader_held(reader) : 0;
+        unsigned total = reader->pipeline->segments_usable / 8, used = 0,
+                 mine = above_floor(reader);
+        unsigned floor = reader_held(reader) < READER_FLOOR_SEGMENTS
+                                 ? READER_FLOOR_SEGMENTS - reader_held(reader)
+                                 : 0;
 
         for (const struct list *node = readers->next; node != readers; node = node->next)
                 used += above_floor(list_owner(node, struct reader, node));
@@ -253,7 +270,8 @@ void reader_notice(struct reader *reader, const struct ring_entry *entry) {
 }
 
 static bool reader_has_place(const struct reader *reader) {
-        return reader->pushed - reader->acked < RING_QUEUE_ENTRIES && reader->operations->has_room(reader->userdata);
+        return reader->pushed - reader->acked < RING_QUEUE_ENTRIES &&
+               reader->operations->has_room(reader->userdata);
 }
 
 static void reader_push(struct reader *reader, const struct ring_entry *entry, const void *extent) {
@@ -296,9 +314,13 @@ static bool any_glob(char *const *globs, size_t count, const char *text) {
         return count == 0;
 }
 
-/* True if a series of the extent is one that the filters let through. An extent without series (a run begins) always is. */
+/*
+ * True if a series of the extent is one that the filters let through. An extent without series (a
+ * run begins) always is.
+ */
 static bool reader_wants_extent(const struct reader *reader, const struct extent_header *extent) {
-        char *const *tags = reader->globs + reader->run_count, *const *plugins = tags + reader->tag_count;
+        char *const *tags = reader->globs + reader->run_count, *const *plugins = tags +
+                                                                                 reader->tag_count;
         struct extent_view view;
 
         if (reader->tag_count + reader->plugin_count == 0)
@@ -306,10 +328,12 @@ static bool reader_wants_extent(const struct reader *reader, const struct extent
         if (extent_view_init(&view, extent, extent->size_bytes) < 0)
                 return true;
         for (uint32_t i = 0; i < view.series_count; i++) {
-                const struct catalog_series *series = catalog_find_series(&reader->pipeline->catalog, view.series[i].series_id);
+                const struct catalog_series *series = catalog_find_series(
+                        &reader->pipeline->catalog, view.series[i].series_id);
 
                 if (!series || (any_glob(tags, reader->tag_count, series->tag.bytes) &&
-                                any_glob(plugins, reader->plugin_count, series->plugin.bytes ? series->plugin.bytes : "")))
+                                any_glob(plugins, reader->plugin_count,
+                                         series->plugin.bytes ? series->plugin.bytes : "")))
                         return true;
         }
         return view.series_count == 0;
@@ -317,12 +341,14 @@ static bool reader_wants_extent(const struct reader *reader, const struct extent
 
 /* The first record of the extent at or behind a position. */
 static uint32_t record_at(const struct extent_header *extent, struct block_position position) {
-        const struct extent_record *records = (const void *)((const char *)extent + extent->records_offset);
+        const struct extent_record *records = (const void *)((const char *)extent +
+                                                             extent->records_offset);
         uint32_t low = 0, high = extent->record_count;
 
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
-                struct block_position at = { records[middle].source_offset, records[middle].value_index };
+                struct block_position at = { records[middle].source_offset,
+                                             records[middle].value_index };
 
                 if (block_position_compare(at, position) < 0)
                         low = middle + 1;
@@ -333,17 +359,20 @@ static uint32_t record_at(const struct extent_header *extent, struct block_posit
 }
 
 /* A client's position must be the place of a record, or of the one behind it in the same Event. */
-static bool position_is_right(const struct extent_header *extent, const struct block *block, struct block_position position) {
-        const struct extent_record *records = (const void *)((const char *)extent + extent->records_offset);
+static bool position_is_right(const struct extent_header *extent, const struct block *block,
+                              struct block_position position) {
+        const struct extent_record *records = (const void *)((const char *)extent +
+                                                             extent->records_offset);
         uint32_t at = record_at(extent, position);
 
-        return position.offset == block->begin.offset || (at < extent->record_count && records[at].source_offset == position.offset) ||
+        return position.offset == block->begin.offset ||
+               (at < extent->record_count && records[at].source_offset == position.offset) ||
                (at > 0 && records[at - 1].source_offset == position.offset);
 }
 
 static uint32_t entry_flags(const struct reader *reader, const struct block *block) {
-        return (block->refetched || block->serial <= reader->begin_serial ? RING_ENTRY_REPLAY : 0) | (block->late ? RING_ENTRY_LATE : 0) |
-               (block->damaged ? RING_ENTRY_DAMAGED : 0);
+        return (block->refetched || block->serial <= reader->begin_serial ? RING_ENTRY_REPLAY : 0) |
+               (block->late ? RING_ENTRY_LATE : 0) | (block->damaged ? RING_ENTRY_DAMAGED : 0);
 }
 
 static struct ring_entry block_entry(const struct reader *reader, const struct block *block) {
@@ -353,7 +382,9 @@ static struct ring_entry block_entry(const struct reader *reader, const struct b
                 .size_bytes = block->size_bytes,
                 .record_count = block->record_count,
                 .flags = entry_flags(reader, block),
-                .generation = block->resident ? ring_segment_generation(reader->pipeline->ring, block->segment) : 0,
+                .generation = block->resident ? ring_segment_generation(reader->pipeline->ring,
+                                                                        block->segment)
+                                              : 0,
                 .file_id = block->feed->file->id,
                 .run_id = block->feed->file->run->id,
                 .source_offset = block->begin.offset,
@@ -378,7 +409,8 @@ static enum step deliver_lost(struct cursor *cursor, struct block *block) {
 static enum step deliver_resident(struct cursor *cursor, struct block *block) {
         struct reader *reader = cursor->reader;
         const struct extent_header *extent =
-                (const void *)(ring_segment_memory(reader->pipeline->ring, block->segment) + block->offset_bytes);
+                (const void *)(ring_segment_memory(reader->pipeline->ring, block->segment) +
+                               block->offset_bytes);
         struct ring_entry entry = block_entry(reader, block);
 
         if (block_position_compare(cursor->position, block->begin) > 0) {
@@ -390,12 +422,14 @@ static enum step deliver_resident(struct cursor *cursor, struct block *block) {
                 entry.first_record = record_at(extent, cursor->position);
                 entry.record_count -= entry.first_record;
         }
-        if ((entry.first_record > 0 && entry.record_count == 0) || !reader_wants_extent(reader, extent)) {
+        if ((entry.first_record > 0 && entry.record_count == 0) ||
+            !reader_wants_extent(reader, extent)) {
                 list_remove(&cursor->ready);
                 cursor_pass(cursor, block);
                 return STEP_ON;
         }
-        if (!reader_has_place(reader) || (reader->pins[block->segment] == 0 && reader_quota_left(reader) == 0))
+        if (!reader_has_place(reader) ||
+            (reader->pins[block->segment] == 0 && reader_quota_left(reader) == 0))
                 return STEP_BLOCKED;
         list_remove(&cursor->ready);
         reader_push(reader, &entry, extent);
@@ -454,12 +488,12 @@ static void reader_open(struct reader *reader) {
                         return;
         }
         reader->open = true;
-        list_for_each (node, &reader->lanes)
-                lane_advance(list_owner(node, struct lane, node));
+        list_for_each(node, &reader->lanes) lane_advance(list_owner(node, struct lane, node));
 }
 
 static bool reader_is_complete(const struct reader *reader) {
-        return reader->open && !reader->follow && !reader->ended && reader->unfinished_lanes == 0 && list_is_empty(&reader->notices);
+        return reader->open && !reader->follow && !reader->ended && reader->unfinished_lanes == 0 &&
+               list_is_empty(&reader->notices);
 }
 
 void reader_pump(struct reader *reader) {
@@ -475,8 +509,10 @@ void reader_pump(struct reader *reader) {
                 reader_open(reader);
         if (!reader->open || reader->failed || reader->ended)
                 return;
-        while (step == STEP_ON && !(list_is_empty(&reader->notices) && list_is_empty(&reader->ready)))
-                step = list_is_empty(&reader->notices) ? reader_deliver(reader) : reader_deliver_notice(reader);
+        while (step == STEP_ON &&
+               !(list_is_empty(&reader->notices) && list_is_empty(&reader->ready)))
+                step = list_is_empty(&reader->notices) ? reader_deliver(reader)
+                                                       : reader_deliver_notice(reader);
         if (step == STEP_ON && reader_is_complete(reader)) {
                 if (reader_has_place(reader)) {
                         reader_push(reader, &(struct ring_entry){ .flags = RING_ENTRY_END }, NULL);
@@ -490,11 +526,15 @@ void reader_pump(struct reader *reader) {
                 reader->operations->flush(reader->userdata);
 }
 
-/* The smallest number of acknowledged entries at which a segment or a place in the queue comes free. */
+/*
+ * The smallest number of acknowledged entries at which a segment or a place in the queue comes
+ * free.
+ */
 static uint64_t reader_kick_at(const struct reader *reader) {
         uint64_t kick_at = reader_has_place(reader) ? UINT64_MAX : reader->acked + 1;
 
-        for (uint32_t i = 0; reader->pinned_segments > 0 && i < reader->pipeline->segment_count; i++)
+        for (uint32_t i = 0; reader->pinned_segments > 0 && i < reader->pipeline->segment_count;
+             i++)
                 if (reader->pins[i] > 0)
                         kick_at = min_u64(kick_at, reader->last_entry[i] + 1);
         return kick_at;
@@ -507,16 +547,21 @@ void reader_set_kick(struct reader *reader) {
                 return;
         kick_at = reader_kick_at(reader);
         if (kick_at == UINT64_MAX)
-                return; /* nothing of it is in the client's hands: what it waits for comes from elsewhere */
+                /* nothing of it is in the client's hands: what it waits for comes from elsewhere */
+                return;
         if (reader_acknowledge(reader, reader->operations->set_kick(reader->userdata, kick_at)) < 0)
                 reader->error = -EPROTO;
         if (reader->error)
                 pipeline_touch(reader->pipeline);
 }
 
-/* One lane's part of the walk: the cursors that are not finished, in order. False: the walk has ended. */
+/*
+ * One lane's part of the walk: the cursors that are not finished, in order. False: the walk has
+ * ended.
+ */
 static bool lane_walk(struct lane *lane, uint64_t limit_bytes, uint64_t *walked,
-                      bool (*visit)(void *userdata, struct feed *feed, struct block *block), void *userdata) {
+                      bool (*visit)(void *userdata, struct feed *feed, struct block *block),
+                      void *userdata) {
         while (lane->first < lane->count && lane->cursors[lane->first]->finished)
                 lane->first++;
         for (size_t i = lane->first; i < lane->count; i++) {
@@ -525,7 +570,8 @@ static bool lane_walk(struct lane *lane, uint64_t limit_bytes, uint64_t *walked,
 
                 if (cursor->finished)
                         continue;
-                for (size_t k = block_index_find(&feed->index, cursor->position); k < feed->index.count; k++) {
+                for (size_t k = block_index_find(&feed->index, cursor->position);
+                     k < feed->index.count; k++) {
                         if (*walked >= limit_bytes || !visit(userdata, feed, feed->index.blocks[k]))
                                 return false;
                         *walked += feed->index.blocks[k]->size_bytes;
@@ -534,20 +580,23 @@ static bool lane_walk(struct lane *lane, uint64_t limit_bytes, uint64_t *walked,
                         continue;
                 if (*walked >= limit_bytes || !visit(userdata, feed, NULL))
                         return false;
-                *walked += feed_estimate(feed, feed->file->listed_bytes == UINT64_MAX || feed->next.offset > feed->file->listed_bytes
-                                                       ? 0
-                                                       : feed->file->listed_bytes - feed->next.offset);
+                *walked += feed_estimate(
+                        feed, feed->file->listed_bytes == UINT64_MAX ||
+                                              feed->next.offset > feed->file->listed_bytes
+                                      ? 0
+                                      : feed->file->listed_bytes - feed->next.offset);
         }
         return true;
 }
 
-void reader_walk(struct reader *reader, uint64_t limit_bytes, bool (*visit)(void *userdata, struct feed *feed, struct block *block),
+void reader_walk(struct reader *reader, uint64_t limit_bytes,
+                 bool (*visit)(void *userdata, struct feed *feed, struct block *block),
                  void *userdata) {
         uint64_t walked = 0;
 
-        list_for_each (node, &reader->lanes)
-                if (!lane_walk(list_owner(node, struct lane, node), limit_bytes, &walked, visit, userdata))
-                        return;
+        list_for_each(node,
+                      &reader->lanes) if (!lane_walk(list_owner(node, struct lane, node),
+                                                     limit_bytes, &walked, visit, userdata)) return;
 }
 
 static bool add_backlog(void *userdata, struct feed *feed, struct block *block) {
@@ -566,5 +615,6 @@ void reader_status(const struct reader *reader, struct reader_status *ret_status
                 .quota_segments = reader_held(reader) + reader_quota_left(reader),
                 .ended = reader->ended,
         };
-        reader_walk((struct reader *)(uintptr_t)reader, UINT64_MAX, add_backlog, &ret_status->backlog_bytes);
+        reader_walk((struct reader *)(uintptr_t)reader, UINT64_MAX, add_backlog,
+                    &ret_status->backlog_bytes);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a reader, for the scheduler and the feeds. A cursor is one reader's place in one file. A lane is a row of
- * cursors that are delivered one after the other: the files of one run, or (order `sorted`) all files.
+ * The inside of a reader, for the scheduler and the feeds. A cursor is one reader's place in one
+ * file. A lane is a row of cursors that are delivered one after the other: the files of one run, or
+ * (order `sorted`) all files.
  */
 #pragma once
 
@@ -13,7 +14,8 @@ struct cursor {
         struct lane *lane;
         struct feed *feed;
         struct list in_feed;
-        struct list ready; /* in reader->ready: a block stands at its position, and it is the lane's turn */
+        /* in reader->ready: a block stands at its position, and it is the lane's turn */
+        struct list ready;
         struct block_position position;
         uint64_t begun_version; /* the version of which entries were delivered; 0: none */
         bool turn;              /* its lane has come to it */
@@ -30,8 +32,8 @@ struct lane {
         const struct catalog_run *run; /* NULL: all runs (order sorted) */
         struct cursor **cursors;       /* sorted by run and path */
         size_t count, space;
-        size_t current;    /* those before have had their turn; it is this one's */
-        size_t first;      /* those before are finished */
+        size_t current; /* those before have had their turn; it is this one's */
+        size_t first;   /* those before are finished */
         size_t unfinished;
 };
 
@@ -46,27 +48,28 @@ struct reader {
         const struct reader_operations *operations;
         void *userdata;
         const struct catalog_source *source; /* NULL: all */
-        char **globs; /* runs, tags, plugins, one after the other */
+        char **globs;                        /* runs, tags, plugins, one after the other */
         size_t run_count, tag_count, plugin_count;
         enum reader_order order;
         enum reader_from from;
         struct reader_position *positions;
         size_t position_count;
         bool follow;
-        uint64_t begin_serial;    /* blocks up to it were published before the session began */
-        uint64_t *attempt_wanted; /* for each source of the catalog: the listing that the stream must have seen */
+        uint64_t begin_serial; /* blocks up to it were published before the session began */
+        /* for each source of the catalog: the listing that the stream must have seen */
+        uint64_t *attempt_wanted;
         size_t source_count;
 
         struct list lanes, lanes_done, hungry, ready, notices;
         size_t unfinished_lanes;
         bool open; /* the listings it waits for are there: deliveries may begin */
         bool ended, failed;
-        int error; /* why it is broken, until that has been said */
+        int error;                   /* why it is broken, until that has been said */
         bool job_held_back, blocked; /* in this pass: by demand; by quota or a full queue */
 
-        uint32_t *need;         /* for each segment: blocks in it that it still wants */
-        uint32_t *pins;         /* for each segment: entries that are not acknowledged */
-        uint64_t *last_entry;   /* for each segment: position of the last such entry */
+        uint32_t *need;       /* for each segment: blocks in it that it still wants */
+        uint32_t *pins;       /* for each segment: entries that are not acknowledged */
+        uint64_t *last_entry; /* for each segment: position of the last such entry */
         uint32_t in_flight[RING_QUEUE_ENTRIES]; /* segment of each entry that is not acknowledged */
         uint64_t pushed, acked, records;
         unsigned pinned_segments, reserved_segments;
@@ -106,7 +109,10 @@ void readers_listed(struct pipeline *pipeline, struct catalog_source *source);
 /* True if the position stands before the end of the block. */
 bool cursor_wants(const struct cursor *cursor, const struct block *block);
 
-/* The cursor has passed the block, which is resident (delivered, or nothing in it is wanted) or lost. */
+/*
+ * The cursor has passed the block, which is resident (delivered, or nothing in it is wanted) or
+ * lost.
+ */
 void cursor_pass(struct cursor *cursor, struct block *block);
 
 /* Nothing stands at the cursor's position now: its lane may go on. */
@@ -121,13 +127,18 @@ void lane_advance(struct lane *lane);
 void lane_set_hungry(struct lane *lane);
 void lane_free(struct lane *lane);
 
-/* Puts an entry without an extent before all that is to be delivered. Without memory the session fails. */
+/*
+ * Puts an entry without an extent before all that is to be delivered. Without memory the session
+ * fails.
+ */
 void reader_notice(struct reader *reader, const struct ring_entry *entry);
 
 /* Delivers what can be delivered. */
 void reader_pump(struct reader *reader);
 
-/* Reads the acknowledgements again; tells the client at which one something that waits can go on. */
+/*
+ * Reads the acknowledgements again; tells the client at which one something that waits can go on.
+ */
 void reader_look_at_acks(struct reader *reader);
 void reader_set_kick(struct reader *reader);
 
@@ -137,8 +148,10 @@ unsigned reader_quota_left(const struct reader *reader);
 uint64_t reader_ahead_bytes(const struct reader *reader);
 
 /*
- * Walks the blocks and unread bytes that the reader wants next, in its order, up to so many bytes of the ring. visit gets a block, or
- * NULL and a feed whose unread bytes come next; it returns false to end the walk.
+ * Walks the blocks and unread bytes that the reader wants next, in its order, up to so many bytes
+ * of the ring. visit gets a block, or NULL and a feed whose unread bytes come next; it returns
+ * false to end the walk.
  */
-void reader_walk(struct reader *reader, uint64_t limit_bytes, bool (*visit)(void *userdata, struct feed *feed, struct block *block),
+void reader_walk(struct reader *reader, uint64_t limit_bytes,
+                 bool (*visit)(void *userdata, struct feed *feed, struct block *block),
                  void *userdata);

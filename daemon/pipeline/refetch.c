@@ -19,12 +19,18 @@ static void refetch_lost(struct job *job) {
         watch_now(feed->file->run->source->watch); /* the file may be another one by now */
 }
 
-/* What came is what had been there. Of a joined block only the range and the number of records are known. */
-static bool refetch_is_same(const struct block *block, const struct block_output *output, const struct extent_header *extent) {
-        return block_position_compare(output->begin, block->begin) == 0 && block_position_compare(output->end, block->end) == 0 &&
+/*
+ * What came is what had been there. Of a joined block only the range and the number of records are
+ * known.
+ */
+static bool refetch_is_same(const struct block *block, const struct block_output *output,
+                            const struct extent_header *extent) {
+        return block_position_compare(output->begin, block->begin) == 0 &&
+               block_position_compare(output->end, block->end) == 0 &&
                output->record_count == block->record_count &&
                (block->joined ? output->extent_bytes <= block->size_bytes
-                              : output->extent_bytes == block->size_bytes && extent->crc32c == block->crc32c);
+                              : output->extent_bytes == block->size_bytes &&
+                                        extent->crc32c == block->crc32c);
 }
 
 static void refetch_resident(struct job *job, const struct decoder_event *event) {
@@ -35,7 +41,8 @@ static void refetch_resident(struct job *job, const struct decoder_event *event)
 
         if (!block || block->resident || output->extent_bytes == 0)
                 return;
-        extent = (const void *)(ring_segment_memory(pipeline->ring, event->segment) + event->offset_bytes);
+        extent = (const void *)(ring_segment_memory(pipeline->ring, event->segment) +
+                                event->offset_bytes);
         if (!refetch_is_same(block, output, extent))
                 return;
         block->size_bytes = (uint32_t)output->extent_bytes;
@@ -88,7 +95,8 @@ static void on_read(void *userdata, const struct fetch_result *result) {
         residency_grant(job->feed->pipeline);
 }
 
-int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes, struct reader *charged) {
+int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes,
+                  struct reader *charged) {
         struct job *job;
         int r;
 
@@ -112,7 +120,7 @@ int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes, s
 }
 
 void refetch_drop_all(struct feed *feed) {
-        list_for_each (node, &feed->refetches) {
+        list_for_each(node, &feed->refetches) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (job->block)

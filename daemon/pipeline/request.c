@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wait_loaded first waits for the listing that it is about, then for each file of it that is not settled yet: a waiter hangs on
- * each, and the last one answers.
+ * wait_loaded first waits for the listing that it is about, then for each file of it that is not
+ * settled yet: a waiter hangs on each, and the last one answers.
  */
 #include "daemon/pipeline/request.h"
 
@@ -37,7 +37,8 @@ struct reload_request {
         struct store_failure failure; /* the first one */
 };
 
-void request_init(struct pipeline_request *request, struct pipeline *pipeline, void (*cancel)(struct pipeline_request *request),
+void request_init(struct pipeline_request *request, struct pipeline *pipeline,
+                  void (*cancel)(struct pipeline_request *request),
                   void (*listed)(struct pipeline_request *request, struct catalog_source *source)) {
         request->pipeline = pipeline;
         request->cancel = cancel;
@@ -60,7 +61,8 @@ void requests_listed(struct pipeline *pipeline, struct catalog_source *source) {
 
         list_init(&looked_at);
         while (!list_is_empty(&pipeline->requests)) {
-                struct pipeline_request *request = list_owner(pipeline->requests.next, struct pipeline_request, node);
+                struct pipeline_request *request = list_owner(pipeline->requests.next,
+                                                              struct pipeline_request, node);
 
                 list_remove(&request->node);
                 list_append(&looked_at, &request->node);
@@ -97,7 +99,8 @@ static void wait_answer(struct wait_request *wait, const struct catalog_source *
 /* Whoever is answered may cancel any other: from the start each time. */
 void requests_feed_settled(struct feed *feed) {
         while (!list_is_empty(&feed->waiters)) {
-                struct wait_request *wait = list_owner(feed->waiters.next, struct waiter, in_feed)->wait;
+                struct wait_request *wait =
+                        list_owner(feed->waiters.next, struct waiter, in_feed)->wait;
 
                 list_remove(feed->waiters.next);
                 if (--wait->left == 0)
@@ -107,7 +110,8 @@ void requests_feed_settled(struct feed *feed) {
 
 /* Calls visit for each file of the source, or of all. */
 static void for_each_file(const struct catalog *catalog, const struct catalog_source *source,
-                          void (*visit)(struct wait_request *wait, struct catalog_file *file), struct wait_request *wait) {
+                          void (*visit)(struct wait_request *wait, struct catalog_file *file),
+                          struct wait_request *wait) {
         for (size_t i = 0; i < catalog->source_count; i++) {
                 struct catalog_source *s = catalog->sources[i];
 
@@ -174,8 +178,8 @@ static void wait_listed(struct pipeline_request *request, struct catalog_source 
 }
 
 int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *source,
-                         void (*on_done)(void *userdata, const struct catalog_source *failed), void *userdata,
-                         struct pipeline_request **ret_request) {
+                         void (*on_done)(void *userdata, const struct catalog_source *failed),
+                         void *userdata, struct pipeline_request **ret_request) {
         struct wait_request *wait = calloc(1, sizeof(*wait));
 
         if (!wait)
@@ -206,11 +210,16 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
         void *userdata = reload->userdata;
 
         for (size_t i = 0; i < reload->source_count; i++) {
-                if (catalog->sources[i] != source || reload->attempt_wanted[i] == 0 || source->attempts < reload->attempt_wanted[i])
+                if (catalog->sources[i] != source || reload->attempt_wanted[i] == 0 ||
+                    source->attempts < reload->attempt_wanted[i])
                         continue;
-                /* A listing that failed in passing is tried again by itself: the answer waits for a few of these tries. */
+                /*
+                 * A listing that failed in passing is tried again by itself: the answer waits for a
+                 * few of these tries.
+                 */
                 if (source->failure.class != STORE_OK && source->failure.class != STORE_PERMANENT &&
-                    source->state != CATALOG_SOURCE_FAILING && source->attempts < reload->attempt_wanted[i] + RELOAD_RETRIES)
+                    source->state != CATALOG_SOURCE_FAILING &&
+                    source->attempts < reload->attempt_wanted[i] + RELOAD_RETRIES)
                         continue;
                 reload->attempt_wanted[i] = 0;
                 reload->left--;
@@ -225,8 +234,8 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
 }
 
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
-                    void (*on_done)(void *userdata, const struct store_failure *failure), void *userdata,
-                    struct pipeline_request **ret_request) {
+                    void (*on_done)(void *userdata, const struct store_failure *failure),
+                    void *userdata, struct pipeline_request **ret_request) {
         struct reload_request *reload = calloc(1, sizeof(*reload));
         size_t count = pipeline->catalog.source_count;
 
@@ -250,7 +259,7 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                 reload->left++;
                 watch_now(s->watch);
         }
-        list_for_each (node, &pipeline->failed) {
+        list_for_each(node, &pipeline->failed) {
                 struct feed *feed = list_owner(node, struct feed, failed);
 
                 if (!source || feed->file->run->source == source)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that the pipeline answers later: reload, wait_loaded. payload.c has those that read one value. Loop thread. */
+/*
+ * Requests that the pipeline answers later: reload, wait_loaded. payload.c has those that read one
+ * value. Loop thread.
+ */
 #pragma once
 
 #include "daemon/pipeline/feed.h"
@@ -8,10 +11,12 @@ struct pipeline_request {
         struct list node; /* in pipeline->requests */
         struct pipeline *pipeline;
         void (*cancel)(struct pipeline_request *request); /* frees it */
-        void (*listed)(struct pipeline_request *request, struct catalog_source *source); /* a listing ended; may be NULL */
+        /* a listing ended; may be NULL */
+        void (*listed)(struct pipeline_request *request, struct catalog_source *source);
 };
 
-void request_init(struct pipeline_request *request, struct pipeline *pipeline, void (*cancel)(struct pipeline_request *request),
+void request_init(struct pipeline_request *request, struct pipeline *pipeline,
+                  void (*cancel)(struct pipeline_request *request),
                   void (*listed)(struct pipeline_request *request, struct catalog_source *source));
 void request_deinit(struct pipeline_request *request);
 

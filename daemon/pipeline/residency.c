@@ -30,7 +30,8 @@ void residency_deinit(struct pipeline *pipeline) {
 }
 
 static void residency_count_need(struct block *block, int change) {
-        for (const struct list *node = block->feed->cursors.next; node != &block->feed->cursors; node = node->next) {
+        for (const struct list *node = block->feed->cursors.next; node != &block->feed->cursors;
+             node = node->next) {
                 const struct cursor *cursor = list_owner(node, struct cursor, in_feed);
 
                 if (!cursor_wants(cursor, block))
@@ -40,7 +41,8 @@ static void residency_count_need(struct block *block, int change) {
         }
 }
 
-void residency_add(struct pipeline *pipeline, struct block *block, uint32_t segment, uint32_t offset_bytes) {
+void residency_add(struct pipeline *pipeline, struct block *block, uint32_t segment,
+                   uint32_t offset_bytes) {
         MUST(!block->resident);
         block->resident = true;
         block->segment = segment;
@@ -59,12 +61,15 @@ void residency_remove(struct pipeline *pipeline, struct block *block) {
         list_remove(&block->in_segment);
 }
 
-/* All that was in the segment becomes absent; neighbours that are absent together are fetched together. */
+/*
+ * All that was in the segment becomes absent; neighbours that are absent together are fetched
+ * together.
+ */
 static void residency_evict(struct pipeline *pipeline, uint32_t segment) {
         struct list evicted;
 
         list_init(&evicted);
-        list_for_each (node, &pipeline->segment_blocks[segment]) {
+        list_for_each(node, &pipeline->segment_blocks[segment]) {
                 struct block *block = list_owner(node, struct block, in_segment);
 
                 residency_remove(pipeline, block);
@@ -94,8 +99,9 @@ static void residency_mark_ahead(struct pipeline *pipeline) {
         if (pipeline->ahead_marked)
                 return;
         pipeline->ahead_marked = true;
-        memset(pipeline->segment_ahead, 0, pipeline->segment_count * sizeof(pipeline->segment_ahead[0]));
-        list_for_each (node, &pipeline->readers) {
+        memset(pipeline->segment_ahead, 0,
+               pipeline->segment_count * sizeof(pipeline->segment_ahead[0]));
+        list_for_each(node, &pipeline->readers) {
                 struct reader *reader = list_owner(node, struct reader, node);
 
                 reader_walk(reader, reader_ahead_bytes(reader), mark_ahead, pipeline);
@@ -112,7 +118,9 @@ static uint32_t oldest_segment(const struct pipeline *pipeline, const uint32_t *
 
         for (uint32_t i = 0; i < pipeline->segment_count; i++)
                 if (segment_can_be_recycled(pipeline, i) && (!counts || counts[i] == 0) &&
-                    (oldest == RING_SEGMENT_NONE || ring_closed_order(pipeline->ring, i) < ring_closed_order(pipeline->ring, oldest)))
+                    (oldest == RING_SEGMENT_NONE ||
+                     ring_closed_order(pipeline->ring, i) <
+                             ring_closed_order(pipeline->ring, oldest)))
                         oldest = i;
         return oldest;
 }
@@ -129,7 +137,8 @@ static bool measure_distance(void *userdata, struct feed *feed, struct block *bl
         if (!block)
                 return true;
         if (block->resident)
-                walk->distance[block->segment] = min_u64(walk->distance[block->segment], walk->walked);
+                walk->distance[block->segment] = min_u64(walk->distance[block->segment],
+                                                         walk->walked);
         walk->walked += block->size_bytes;
         return true;
 }
@@ -142,11 +151,12 @@ static uint32_t farthest_segment(struct pipeline *pipeline) {
         if (!distance)
                 return oldest_segment(pipeline, NULL);
         memset(distance, 0xff, pipeline->segment_count * sizeof(distance[0]));
-        list_for_each (node, &pipeline->readers)
+        list_for_each(node, &pipeline->readers)
                 reader_walk(list_owner(node, struct reader, node), UINT64_MAX, measure_distance,
                             &(struct distance_walk){ .distance = distance });
         for (uint32_t i = 0; i < pipeline->segment_count; i++)
-                if (segment_can_be_recycled(pipeline, i) && (farthest == RING_SEGMENT_NONE || distance[i] > distance[farthest]))
+                if (segment_can_be_recycled(pipeline, i) &&
+                    (farthest == RING_SEGMENT_NONE || distance[i] > distance[farthest]))
                         farthest = i;
         return farthest;
 }
@@ -184,7 +194,11 @@ void residency_grant(struct pipeline *pipeline) {
                 uint32_t segment = residency_take(pipeline);
 
                 if (segment == RING_SEGMENT_NONE)
-                        return; /* every segment is open or pinned: the next acknowledgement or closed segment comes back here */
+                        /*
+                         * every segment is open or pinned: the next acknowledgement or closed
+                         * segment comes back here
+                         */
+                        return;
                 decoder_pool_grant(pipeline->pool, segment);
         }
 }
@@ -196,8 +210,8 @@ uint64_t residency_room_unused(const struct pipeline *pipeline) {
 }
 
 /*
- * What a job may count on of so many segments: less what the decoders' stock takes as soon as they have work, and what is committed
- * with the scraps that are left at the ends of segments.
+ * What a job may count on of so many segments: less what the decoders' stock takes as soon as they
+ * have work, and what is committed with the scraps that are left at the ends of segments.
  */
 static uint64_t room_in_bytes(const struct pipeline *pipeline, uint64_t segments) {
         uint64_t taken = pipeline->committed_bytes + pipeline->committed_bytes / 16 +
@@ -220,7 +234,8 @@ uint64_t residency_room(struct pipeline *pipeline, struct reader *reader) {
 
         residency_mark_ahead(pipeline);
         for (uint32_t i = 0; i < pipeline->segment_count; i++)
-                if (segment_can_be_recycled(pipeline, i) && pipeline->segment_ahead[i] == 0 && (!reader || reader->need[i] == 0))
+                if (segment_can_be_recycled(pipeline, i) && pipeline->segment_ahead[i] == 0 &&
+                    (!reader || reader->need[i] == 0))
                         room++;
         return room_in_bytes(pipeline, room);
 }

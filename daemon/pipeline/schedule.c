@@ -10,10 +10,11 @@
 
 /* How far one round got. */
 enum outcome {
-        OUTCOME_ALL,    /* nothing is left to issue */
-        OUTCOME_BUSY,   /* nothing but files of which enough is under way */
-        OUTCOME_WINDOW, /* the window, the budget or memory is used up: an answer that comes brings us back */
-        OUTCOME_ROOM,   /* the ring has no room */
+        OUTCOME_ALL,  /* nothing is left to issue */
+        OUTCOME_BUSY, /* nothing but files of which enough is under way */
+        /* the window, the budget or memory is used up: an answer that comes brings us back */
+        OUTCOME_WINDOW,
+        OUTCOME_ROOM, /* the ring has no room */
 };
 
 static enum outcome outcome_of(int r) {
@@ -33,11 +34,13 @@ static enum outcome issue_absent(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
         int r = 0;
 
-        for (size_t i = block_index_find(&feed->index, cursor->position); r == 0 && i < feed->index.count; i++) {
+        for (size_t i = block_index_find(&feed->index, cursor->position);
+             r == 0 && i < feed->index.count; i++) {
                 struct block *block = feed->index.blocks[i];
 
                 if (!block->resident && !block->job && !block->lost)
-                        r = refetch_start(feed, block, residency_room_unneeded(feed->pipeline), NULL);
+                        r = refetch_start(feed, block, residency_room_unneeded(feed->pipeline),
+                                          NULL);
         }
         return outcome_of(r);
 }
@@ -48,7 +51,8 @@ static enum outcome issue_for_cursor(struct cursor *cursor) {
         enum outcome outcome = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
 
         while (outcome == OUTCOME_ALL && feed_is_hungry(feed))
-                outcome = outcome_of(part_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
+                outcome = outcome_of(
+                        part_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
         return outcome;
 }
 
@@ -58,7 +62,9 @@ static enum outcome issue_for_lane(struct lane *lane) {
         while (lane->first < lane->count && lane->cursors[lane->first]->finished)
                 lane->first++;
         for (size_t i = lane->first; i < lane->count; i++) {
-                enum outcome outcome = lane->cursors[i]->finished ? OUTCOME_ALL : issue_for_cursor(lane->cursors[i]);
+                enum outcome outcome = lane->cursors[i]->finished
+                                               ? OUTCOME_ALL
+                                               : issue_for_cursor(lane->cursors[i]);
 
                 if (outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM)
                         return outcome;
@@ -68,9 +74,12 @@ static enum outcome issue_for_lane(struct lane *lane) {
         return all;
 }
 
-/* Rule (a): in the reader's order, while there is room. A lane that has nothing left to fetch is hungry no more. */
+/*
+ * Rule (a): in the reader's order, while there is room. A lane that has nothing left to fetch is
+ * hungry no more.
+ */
 static enum outcome issue_by_room(struct reader *reader) {
-        list_for_each (node, &reader->hungry) {
+        list_for_each(node, &reader->hungry) {
                 struct lane *lane = list_owner(node, struct lane, hungry);
                 enum outcome outcome = issue_for_lane(lane);
 
@@ -99,7 +108,8 @@ static bool issue_by_quota(void *userdata, struct feed *feed, struct block *bloc
                 walk->held_back = true;
                 return false;
         }
-        r = block ? refetch_start(feed, block, quota_bytes, walk->reader) : part_issue(feed, quota_bytes, walk->reader);
+        r = block ? refetch_start(feed, block, quota_bytes, walk->reader)
+                  : part_issue(feed, quota_bytes, walk->reader);
         return r == 0 || r == FEED_E_BUSY;
 }
 
@@ -115,11 +125,14 @@ static void schedule_reader(struct reader *reader) {
         reader_walk(reader, reader_ahead_bytes(reader), issue_by_quota, &walk);
 }
 
-/* For nobody, or for those who only wait until all is loaded: in order of arrival. A source whose window is full is passed over. */
+/*
+ * For nobody, or for those who only wait until all is loaded: in order of arrival. A source whose
+ * window is full is passed over.
+ */
 static void schedule_unread(struct pipeline *pipeline) {
         size_t full = 0;
 
-        list_for_each (node, &pipeline->hungry) {
+        list_for_each(node, &pipeline->hungry) {
                 struct feed *feed = list_owner(node, struct feed, hungry);
                 struct catalog_source *source = feed->file->run->source;
                 int r = 0;
@@ -127,7 +140,10 @@ static void schedule_unread(struct pipeline *pipeline) {
                 if (source->full_in_pass == pipeline->pass_count)
                         continue;
                 while (r == 0 && feed_is_hungry(feed))
-                        r = part_issue(feed, pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline), NULL);
+                        r = part_issue(feed,
+                                       pipeline->waiting ? residency_room(pipeline, NULL)
+                                                         : residency_room_unused(pipeline),
+                                       NULL);
                 if (r == FEED_E_ROOM || r == -ENOMEM)
                         return;
                 if (r == FEED_E_WINDOW) {
@@ -144,7 +160,7 @@ void schedule(struct pipeline *pipeline) {
                 struct list *first = pipeline->readers.next;
 
                 /* Another one begins each time. */
-                list_for_each (node, &pipeline->readers)
+                list_for_each(node, &pipeline->readers)
                         schedule_reader(list_owner(node, struct reader, node));
                 list_remove(first);
                 list_append(&pipeline->readers, first);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While an extent is built, its own offsets of strings and payloads are distances from the end of the room: they stay true when
- * these bytes move as a whole. The table moves whenever one of its neighbours reaches it, to the middle of what is left:
- * a logarithmic number of times.
+ * While an extent is built, its own offsets of strings and payloads are distances from the end of
+ * the room: they stay true when these bytes move as a whole. The table moves whenever one of its
+ * neighbours reaches it, to the middle of what is left: a logarithmic number of times.
  */
 #include "daemon/publish/extent_builder.h"
 
@@ -16,7 +16,9 @@
 #define ROW_BYTES 64
 #define SLOTS_AT_FIRST 64
 
-/* In extent_series.reserved[0] while the extent is built: a value of the series has said its class. */
+/*
+ * In extent_series.reserved[0] while the extent is built: a value of the series has said its class.
+ */
 #define CLASS_IS_SAID 1
 
 static uint64_t align_down(uint64_t value) {
@@ -24,7 +26,8 @@ static uint64_t align_down(uint64_t value) {
 }
 
 static struct extent_record *record_at(struct extent_builder *builder, uint32_t index) {
-        return (void *)(builder->memory + sizeof(struct extent_header) + (uint64_t)index * ROW_BYTES);
+        return (void *)(builder->memory + sizeof(struct extent_header) +
+                        (uint64_t)index * ROW_BYTES);
 }
 
 static struct extent_series *series_at(struct extent_builder *builder, uint32_t index) {
@@ -39,8 +42,8 @@ static uint32_t push(struct extent_builder *builder, const void *bytes, uint64_t
         return (uint32_t)(builder->room - builder->back);
 }
 
-int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t room_bytes, uint64_t segment_bytes,
-                        const struct extent_identity *identity) {
+int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t room_bytes,
+                        uint64_t segment_bytes, const struct extent_identity *identity) {
         uint64_t names = (uint64_t)identity->run_name_size + identity->path_size;
 
         builder->memory = memory;
@@ -61,7 +64,8 @@ int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t r
         builder->back = builder->room;
         push(builder, identity->path, identity->path_size);
         push(builder, identity->run_name, identity->run_name_size);
-        builder->table = builder->table_end = align_down(builder->records_end + (builder->back - builder->records_end) / 2);
+        builder->table = builder->table_end = align_down(
+                builder->records_end + (builder->back - builder->records_end) / 2);
         return 0;
 }
 
@@ -75,26 +79,36 @@ static uint64_t labels_bytes(const struct extent_builder_metadata *metadata) {
         return metadata->plugin.size + metadata->display_name.size;
 }
 
-/* Too long metadata is left out: the texts past a quarter of a segment, and plugin and display name past half of that. */
-static bool keeps_texts(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        return value->tag.size + labels_bytes(value->metadata) + texts_bytes(value->metadata) <= builder->segment_bytes / 4;
+/*
+ * Too long metadata is left out: the texts past a quarter of a segment, and plugin and display name
+ * past half of that.
+ */
+static bool keeps_texts(const struct extent_builder *builder,
+                        const struct extent_builder_value *value) {
+        return value->tag.size + labels_bytes(value->metadata) + texts_bytes(value->metadata) <=
+               builder->segment_bytes / 4;
 }
 
-static bool keeps_labels(const struct extent_builder *builder, const struct extent_builder_value *value) {
+static bool keeps_labels(const struct extent_builder *builder,
+                         const struct extent_builder_value *value) {
         return labels_bytes(value->metadata) <= builder->segment_bytes / 8;
 }
 
-static uint64_t metadata_bytes(const struct extent_builder *builder, const struct extent_builder_value *value) {
+static uint64_t metadata_bytes(const struct extent_builder *builder,
+                               const struct extent_builder_value *value) {
         if (!value->metadata)
                 return 0;
         return (keeps_labels(builder, value) ? labels_bytes(value->metadata) : 0) +
                (keeps_texts(builder, value) ? texts_bytes(value->metadata) : 0);
 }
 
-bool extent_builder_can_inline(const struct extent_builder *builder, const struct extent_builder_value *value) {
-        uint64_t names = value->tag.size + builder->identity->run_name_size + builder->identity->path_size;
+bool extent_builder_can_inline(const struct extent_builder *builder,
+                               const struct extent_builder_value *value) {
+        uint64_t names = value->tag.size + builder->identity->run_name_size +
+                         builder->identity->path_size;
         uint64_t strings = names + metadata_bytes(builder, value);
-        uint64_t others = sizeof(struct extent_header) + 2 * ROW_BYTES + align_up(strings, EXTENT_ALIGNMENT);
+        uint64_t others = sizeof(struct extent_header) + 2 * ROW_BYTES +
+                          align_up(strings, EXTENT_ALIGNMENT);
 
         return value->payload_bytes <= builder->segment_bytes &&
                others + align_up(value->payload_bytes, EXTENT_ALIGNMENT) <= builder->segment_bytes;
@@ -102,46 +116,61 @@ bool extent_builder_can_inline(const struct extent_builder *builder, const struc
 
 static enum extent_class class_of(const struct extent_builder_value *value) {
         if (!value->metadata)
-                return metadata_class(EXTENT_CLASS_UNKNOWN, (struct extent_string){ NULL, 0 }, value->written_as);
-        return metadata_class(value->metadata->data_class, value->metadata->plugin, value->written_as);
+                return metadata_class(EXTENT_CLASS_UNKNOWN, (struct extent_string){ NULL, 0 },
+                                      value->written_as);
+        return metadata_class(value->metadata->data_class, value->metadata->plugin,
+                              value->written_as);
 }
 
-/* The first value that says a class describes the series; until one does, the first with metadata. */
-static bool describes(const struct extent_series *series, const struct extent_builder_value *value) {
+/*
+ * The first value that says a class describes the series; until one does, the first with metadata.
+ */
+static bool describes(const struct extent_series *series,
+                      const struct extent_builder_value *value) {
         if (series->reserved[0] & CLASS_IS_SAID)
                 return false;
         return (value->metadata && !(series->flags & EXTENT_SERIES_METADATA)) || class_of(value);
 }
 
-static void push_string(struct extent_builder *builder, struct extent_string string, bool keep, uint32_t *ret_distance,
-                        uint32_t *ret_size) {
+static void push_string(struct extent_builder *builder, struct extent_string string, bool keep,
+                        uint32_t *ret_distance, uint32_t *ret_size) {
         *ret_size = keep ? (uint32_t)string.size : 0;
         *ret_distance = push(builder, string.bytes, *ret_size);
 }
 
-static void push_metadata(struct extent_builder *builder, struct extent_series *series, const struct extent_builder_value *value) {
+static void push_metadata(struct extent_builder *builder, struct extent_series *series,
+                          const struct extent_builder_value *value) {
         const struct extent_builder_metadata *metadata = value->metadata;
         bool texts = keeps_texts(builder, value);
         bool labels = keeps_labels(builder, value);
 
-        push_string(builder, metadata->plugin, labels, &series->plugin_offset, &series->plugin_size);
-        push_string(builder, metadata->display_name, labels, &series->display_name_offset, &series->display_name_size);
-        push_string(builder, metadata->description, texts, &series->description_offset, &series->description_size);
-        push_string(builder, metadata->content, texts, &series->content_offset, &series->content_size);
-        series->data_class = metadata->data_class <= EXTENT_CLASS_BLOBS ? (uint8_t)metadata->data_class : EXTENT_CLASS_UNKNOWN;
+        push_string(builder, metadata->plugin, labels, &series->plugin_offset,
+                    &series->plugin_size);
+        push_string(builder, metadata->display_name, labels, &series->display_name_offset,
+                    &series->display_name_size);
+        push_string(builder, metadata->description, texts, &series->description_offset,
+                    &series->description_size);
+        push_string(builder, metadata->content, texts, &series->content_offset,
+                    &series->content_size);
+        series->data_class = metadata->data_class <= EXTENT_CLASS_BLOBS
+                                     ? (uint8_t)metadata->data_class
+                                     : EXTENT_CLASS_UNKNOWN;
         series->flags = EXTENT_SERIES_METADATA | (texts && labels ? 0 : EXTENT_SERIES_LEFT_OUT);
 }
 
 static void push_no_metadata(struct extent_builder *builder, struct extent_series *series) {
         uint32_t here = (uint32_t)(builder->room - builder->back);
 
-        series->plugin_offset = series->display_name_offset = series->description_offset = series->content_offset = here;
-        series->plugin_size = series->display_name_size = series->description_size = series->content_size = 0;
+        series->plugin_offset = series->display_name_offset = series->description_offset =
+                series->content_offset = here;
+        series->plugin_size = series->display_name_size = series->description_size =
+                series->content_size = 0;
         series->data_class = EXTENT_CLASS_UNKNOWN;
         series->flags = 0;
 }
 
-static void describe(struct extent_builder *builder, struct extent_series *series, const struct extent_builder_value *value) {
+static void describe(struct extent_builder *builder, struct extent_series *series,
+                     const struct extent_builder_value *value) {
         if (value->metadata)
                 push_metadata(builder, series, value);
         else
@@ -156,7 +185,8 @@ static bool has_tag(struct extent_builder *builder, uint32_t index, struct exten
         const struct extent_series *series = series_at(builder, index);
 
         return series->tag_size == tag.size &&
-               memcmp(builder->memory + builder->room - series->tag_offset, tag.bytes, tag.size) == 0;
+               memcmp(builder->memory + builder->room - series->tag_offset, tag.bytes, tag.size) ==
+                       0;
 }
 
 static uint32_t hash_of(const struct extent_builder *builder, const void *tag, uint64_t size) {
@@ -189,7 +219,8 @@ static uint32_t find_series(struct extent_builder *builder, struct extent_string
 
 static void index_series(struct extent_builder *builder, uint32_t index) {
         const struct extent_series *series = series_at(builder, index);
-        uint32_t at = hash_of(builder, builder->memory + builder->room - series->tag_offset, series->tag_size);
+        uint32_t at = hash_of(builder, builder->memory + builder->room - series->tag_offset,
+                              series->tag_size);
 
         while (builder->slot[at & builder->slot_mask])
                 at++;
@@ -210,7 +241,8 @@ static uint32_t add_series(struct extent_builder *builder, struct extent_string 
         struct extent_series *series = series_at(builder, index);
 
         memset(series, 0, sizeof(*series));
-        series->series_id = name_id_series(identity->source_url, identity->run_name, identity->run_name_size, tag.bytes, tag.size);
+        series->series_id = name_id_series(identity->source_url, identity->run_name,
+                                           identity->run_name_size, tag.bytes, tag.size);
         series->tag_size = (uint32_t)tag.size;
         series->tag_offset = push(builder, tag.bytes, tag.size);
         builder->table_end += ROW_BYTES;
@@ -230,7 +262,8 @@ struct need {
 };
 
 /* False: the finished image would be larger than the room. */
-static bool is_room(const struct extent_builder *builder, uint64_t strings, uint64_t payload, bool is_new, struct need *ret_need) {
+static bool is_room(const struct extent_builder *builder, uint64_t strings, uint64_t payload,
+                    bool is_new, struct need *ret_need) {
         uint64_t front = builder->records_end + ROW_BYTES;
         uint64_t table = builder->table_end - builder->table + (is_new ? ROW_BYTES : 0);
         uint64_t back = builder->back;
@@ -274,8 +307,8 @@ static uint64_t kept_payload(const struct extent_builder_value *value) {
         return value->flags & EXTENT_RECORD_EXTERNAL ? 0 : value->payload_bytes;
 }
 
-static void add_record(struct extent_builder *builder, const struct extent_builder_value *value, uint32_t series,
-                       uint64_t payload_distance) {
+static void add_record(struct extent_builder *builder, const struct extent_builder_value *value,
+                       uint32_t series, uint64_t payload_distance) {
         struct extent_record *record = record_at(builder, builder->record_count++);
 
         record->step = value->step;
@@ -293,17 +326,22 @@ static void add_record(struct extent_builder *builder, const struct extent_build
         builder->records_end += ROW_BYTES;
 }
 
-/* What is not the next value of a series that is known and described: new strings, payloads, too little room. */
-static int append_slowly(struct extent_builder *builder, const struct extent_builder_value *value, uint32_t series,
-                         uint8_t **ret_payload) {
+/*
+ * What is not the next value of a series that is known and described: new strings, payloads, too
+ * little room.
+ */
+static int append_slowly(struct extent_builder *builder, const struct extent_builder_value *value,
+                         uint32_t series, uint8_t **ret_payload) {
         bool is_mark = value->kind == EXTENT_KIND_MARK;
         bool is_new = !is_mark && series == EXTENT_SERIES_NONE;
         bool is_described = is_new || (!is_mark && describes(series_at(builder, series), value));
         uint64_t payload = kept_payload(value);
-        uint64_t strings = (is_new ? value->tag.size : 0) + (is_described ? metadata_bytes(builder, value) : 0);
+        uint64_t strings = (is_new ? value->tag.size : 0) +
+                           (is_described ? metadata_bytes(builder, value) : 0);
         struct need need;
 
-        if ((is_new && builder->series_count == EXTENT_BUILDER_SERIES_MAX) || !is_room(builder, strings, payload, is_new, &need))
+        if ((is_new && builder->series_count == EXTENT_BUILDER_SERIES_MAX) ||
+            !is_room(builder, strings, payload, is_new, &need))
                 return STAGE_FULL;
         make_way(builder, &need);
         if (is_new)
@@ -321,14 +359,16 @@ static void remember_follower(struct extent_builder *builder, uint32_t series) {
         builder->last_series = series;
 }
 
-int extent_builder_append(struct extent_builder *builder, const struct extent_builder_value *value, uint8_t **ret_payload) {
+int extent_builder_append(struct extent_builder *builder, const struct extent_builder_value *value,
+                          uint8_t **ret_payload) {
         uint32_t series = EXTENT_SERIES_NONE;
         int r;
 
         if (value->kind == EXTENT_KIND_MARK)
                 return append_slowly(builder, value, series, ret_payload);
         series = find_series(builder, value->tag);
-        if (series != EXTENT_SERIES_NONE && value->payload_bytes == 0 && builder->records_end + ROW_BYTES <= builder->table &&
+        if (series != EXTENT_SERIES_NONE && value->payload_bytes == 0 &&
+            builder->records_end + ROW_BYTES <= builder->table &&
             series_at(builder, series)->reserved[0] & CLASS_IS_SAID) {
                 *ret_payload = NULL;
                 add_record(builder, value, series, 0);
@@ -377,7 +417,8 @@ static void settle_offsets(struct extent_builder *builder, uint64_t size_bytes) 
         }
 }
 
-uint64_t extent_builder_close(struct extent_builder *builder, const struct extent_builder_range *range) {
+uint64_t extent_builder_close(struct extent_builder *builder,
+                              const struct extent_builder_range *range) {
         const struct extent_identity *identity = builder->identity;
         struct extent_header *header = (void *)builder->memory;
         uint64_t size_bytes = close_gap(builder);
@@ -405,7 +446,8 @@ uint64_t extent_builder_close(struct extent_builder *builder, const struct exten
                 .run_name_size = identity->run_name_size,
                 .file_path_offset = (uint32_t)names,
                 .file_path_size = identity->path_size,
-                .payload_offset = builder->records_end + (uint64_t)builder->series_count * ROW_BYTES,
+                .payload_offset = builder->records_end +
+                                  (uint64_t)builder->series_count * ROW_BYTES,
                 .begin_index = range->begin_index,
                 .end_index = range->end_index,
         };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes one extent into memory that the caller owns. Records grow from the front of the room; strings and payloads, in the order in
- * which they come, from its end downwards; the series table floats in the gap between. Closing moves the table behind the
- * records and the rest behind the table. So nothing is ever needed beyond the room that the finished image takes, and
- * the image depends on what was appended and on the segment size, not on where it lies or on the room.
+ * Writes one extent into memory that the caller owns. Records grow from the front of the room;
+ * strings and payloads, in the order in which they come, from its end downwards; the series table
+ * floats in the gap between. Closing moves the table behind the records and the rest behind the
+ * table. So nothing is ever needed beyond the room that the finished image takes, and the image
+ * depends on what was appended and on the segment size, not on where it lies or on the room.
  *
- * The builder itself is large (48 KiB) and is meant for the stack of the thread that fills the segment.
+ * The builder itself is large (48 KiB) and is meant for the stack of the thread that fills the
+ * segment.
  */
 #pragma once
 
@@ -16,7 +18,10 @@
 #include "common/extent_format.h"
 #include "common/extent_view.h"
 
-/* An extent in a segment holds fewer: each of these has a record, a row of the table and a tag of its own. */
+/*
+ * An extent in a segment holds fewer: each of these has a record, a row of the table and a tag of
+ * its own.
+ */
 #define EXTENT_BUILDER_SERIES_MAX 8192
 
 struct extent_identity {
@@ -39,8 +44,9 @@ struct extent_builder_value {
         double value;
         uint8_t kind, dtype;
         uint16_t flags;
-        uint64_t bits;          /* of a scalar: as written */
-        uint64_t payload_bytes; /* of the others; with EXTENT_RECORD_EXTERNAL it is only said, not kept */
+        uint64_t bits; /* of a scalar: as written */
+        /* of the others; with EXTENT_RECORD_EXTERNAL it is only said, not kept */
+        uint64_t payload_bytes;
         uint64_t source_offset, source_size;
         uint32_t value_index;
         /* Of its series. */
@@ -61,36 +67,45 @@ struct extent_builder {
         uint64_t back;             /* first byte of strings and payloads */
         uint32_t record_count, series_count;
         bool has_payloads;
-        uint32_t last_series; /* of the last value: the next one is likely to be what followed it before */
-        uint64_t seed;        /* of the index: which tags collide is nobody's to choose */
+        /* of the last value: the next one is likely to be what followed it before */
+        uint32_t last_series;
+        uint64_t seed; /* of the index: which tags collide is nobody's to choose */
         uint32_t slot_mask;
         uint16_t follower[EXTENT_BUILDER_SERIES_MAX];
-        uint16_t slot[2 * EXTENT_BUILDER_SERIES_MAX]; /* 1 + series, 0 free: a hash table of the tags */
+        /* 1 + series, 0 free: a hash table of the tags */
+        uint16_t slot[2 * EXTENT_BUILDER_SERIES_MAX];
 };
 
 /*
- * memory is 64-byte aligned, room_bytes of it may be written. The identity is borrowed while the builder is used. STAGE_FULL: not
- * even an empty extent fits.
+ * memory is 64-byte aligned, room_bytes of it may be written. The identity is borrowed while the
+ * builder is used. STAGE_FULL: not even an empty extent fits.
  */
-int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t room_bytes, uint64_t segment_bytes,
-                        const struct extent_identity *identity);
+int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t room_bytes,
+                        uint64_t segment_bytes, const struct extent_identity *identity);
 
 /*
- * True if the names of a value leave it a place in an extent (tag, run and file name within half a segment). If not, no ring of
- * this segment size can hold it.
+ * True if the names of a value leave it a place in an extent (tag, run and file name within half a
+ * segment). If not, no ring of this segment size can hold it.
  */
-static inline bool extent_builder_can_hold(const struct extent_builder *builder, const struct extent_builder_value *value) {
+static inline bool extent_builder_can_hold(const struct extent_builder *builder,
+                                           const struct extent_builder_value *value) {
         return value->tag.size <= builder->tag_bytes_max;
 }
 
-/* True if a payload of that value may lie beside its names and metadata in one segment: if not it must be external. */
-bool extent_builder_can_inline(const struct extent_builder *builder, const struct extent_builder_value *value);
+/*
+ * True if a payload of that value may lie beside its names and metadata in one segment: if not it
+ * must be external.
+ */
+bool extent_builder_can_inline(const struct extent_builder *builder,
+                               const struct extent_builder_value *value);
 
 /*
- * Appends a value that can be held. *ret_payload is where its payload_bytes must be written (64-byte aligned, before the next call);
- * NULL if it has none. STAGE_FULL: it does not fit, nothing changed.
+ * Appends a value that can be held. *ret_payload is where its payload_bytes must be written
+ * (64-byte aligned, before the next call); NULL if it has none. STAGE_FULL: it does not fit,
+ * nothing changed.
  */
-int extent_builder_append(struct extent_builder *builder, const struct extent_builder_value *value, uint8_t **ret_payload);
+int extent_builder_append(struct extent_builder *builder, const struct extent_builder_value *value,
+                          uint8_t **ret_payload);
 
 /* What only the caller knows of the range. */
 struct extent_builder_range {
@@ -101,4 +116,5 @@ struct extent_builder_range {
 };
 
 /* Finishes the image, CRC included; returns its size. The builder is used up. */
-uint64_t extent_builder_close(struct extent_builder *builder, const struct extent_builder_range *range);
+uint64_t extent_builder_close(struct extent_builder *builder,
+                              const struct extent_builder_range *range);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A segment is free (never filled), owned (a decoder fills it), closed (full: it waits to be recycled), or absent (the machine
- * has no memory for it). Pins are counted here, in private memory: nothing that a client writes can change them.
+ * A segment is free (never filled), owned (a decoder fills it), closed (full: it waits to be
+ * recycled), or absent (the machine has no memory for it). Pins are counted here, in private
+ * memory: nothing that a client writes can change them.
  */
 #include "daemon/publish/ring.h"
 
@@ -25,10 +26,10 @@ struct segment {
 
 struct ring {
         struct ring_memory memory;
-        struct ring_super *super;     /* in shared memory; written only */
-        struct ring_segment *table;   /* likewise */
+        struct ring_super *super;   /* in shared memory; written only */
+        struct ring_segment *table; /* likewise */
         struct segment *segments;
-        uint64_t *generations;        /* what the table says: never read back from shared memory */
+        uint64_t *generations; /* what the table says: never read back from shared memory */
         uint64_t segment_bytes, segments_offset, instance_id;
         uint32_t segment_count, next_free, used, pinned;
         uint64_t close_count;
@@ -73,19 +74,26 @@ static int ring_init(struct ring *ring, uint64_t size_bytes, enum ring_huge huge
         if (size_bytes / ring->segment_bytes > UINT32_MAX / 2)
                 return -EFBIG;
         ring->segment_count = (uint32_t)(size_bytes / ring->segment_bytes);
-        ring->segments_offset = align_up(RING_TABLE_OFFSET + (uint64_t)ring->segment_count * sizeof(struct ring_segment),
+        ring->segments_offset = align_up(RING_TABLE_OFFSET + (uint64_t)ring->segment_count *
+                                                                     sizeof(struct ring_segment),
                                          RING_SEGMENTS_ALIGNMENT);
         ring->segments = calloc(ring->segment_count, sizeof(ring->segments[0]));
         ring->generations = calloc(ring->segment_count, sizeof(ring->generations[0]));
         if (!ring->segments || !ring->generations)
                 return -ENOMEM;
-        if (getrandom(&ring->instance_id, sizeof(ring->instance_id), 0) != sizeof(ring->instance_id))
+        if (getrandom(&ring->instance_id, sizeof(ring->instance_id), 0) !=
+            sizeof(ring->instance_id))
                 return -errno;
-        r = ring_memory_init(&ring->memory,
-                             align_up(ring->segments_offset + ring->segment_count * ring->segment_bytes, RING_SEGMENTS_ALIGNMENT), huge);
+        r = ring_memory_init(
+                &ring->memory,
+                align_up(ring->segments_offset + ring->segment_count * ring->segment_bytes,
+                         RING_SEGMENTS_ALIGNMENT),
+                huge);
         if (r < 0)
                 return r;
-        head = align_up(RING_TABLE_OFFSET + (uint64_t)ring->segment_count * sizeof(struct ring_segment), RING_AREA_BYTES);
+        head = align_up(RING_TABLE_OFFSET +
+                                (uint64_t)ring->segment_count * sizeof(struct ring_segment),
+                        RING_AREA_BYTES);
         r = ring_memory_prepare(&ring->memory, 0, head);
         if (r < 0)
                 return r;
@@ -104,7 +112,8 @@ int ring_new(uint64_t size_bytes, enum ring_huge huge, struct ring **ret_ring, c
         r = ring_init(ring, size_bytes, huge);
         if (r < 0) {
                 if (ret_error)
-                        *ret_error = strdup(ring->memory.tier_reason[0] ? ring->memory.tier_reason : strerror(-r));
+                        *ret_error = strdup(ring->memory.tier_reason[0] ? ring->memory.tier_reason
+                                                                        : strerror(-r));
                 ring_free(ring);
                 return r;
         }
@@ -176,7 +185,9 @@ int ring_segment_prepare(const struct ring *ring, uint32_t segment) {
         int r = 0;
 
         if (!ring->segments[segment].is_present)
-                r = ring_memory_prepare(&ring->memory, ring->segments_offset + segment * ring->segment_bytes, ring->segment_bytes);
+                r = ring_memory_prepare(&ring->memory,
+                                        ring->segments_offset + segment * ring->segment_bytes,
+                                        ring->segment_bytes);
         ring->segments[segment].is_present = r == 0;
         return r;
 }
@@ -196,7 +207,8 @@ void ring_recycle(struct ring *ring, uint32_t segment) {
         MUST(s->state == SEGMENT_CLOSED && s->pins == 0);
         s->state = SEGMENT_OWNED;
         ring->generations[segment]++;
-        atomic_store_explicit(&ring->table[segment].generation, ring->generations[segment], memory_order_release);
+        atomic_store_explicit(&ring->table[segment].generation, ring->generations[segment],
+                              memory_order_release);
 }
 
 void ring_close(struct ring *ring, uint32_t segment) {

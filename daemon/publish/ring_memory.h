@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory behind the data fd: a memfd on the best pages that can be had, mapped for writing by the daemon alone and sealed,
- * so that whoever receives the descriptor can neither write, shrink nor grow it.
+ * The memory behind the data fd: a memfd on the best pages that can be had, mapped for writing by
+ * the daemon alone and sealed, so that whoever receives the descriptor can neither write, shrink
+ * nor grow it.
  */
 #pragma once
 
@@ -20,15 +21,15 @@ struct ring_memory {
 };
 
 /*
- * Makes and maps size_bytes (a multiple of 2 MiB). With RING_HUGE_ON it fails rather than take small pages. -errno;
- * ret_memory->tier_reason then says what failed, with numbers and the way out.
+ * Makes and maps size_bytes (a multiple of 2 MiB). With RING_HUGE_ON it fails rather than take
+ * small pages. -errno; ret_memory->tier_reason then says what failed, with numbers and the way out.
  */
 int ring_memory_init(struct ring_memory *ret_memory, uint64_t size_bytes, enum ring_huge huge);
 
 void ring_memory_deinit(struct ring_memory *memory);
 
 /*
- * Makes a range present, so that its first use cannot fault (SIGBUS) for want of memory. Any thread. -ENOSPC, -ENOMEM: there is
- * no memory for it.
+ * Makes a range present, so that its first use cannot fault (SIGBUS) for want of memory. Any
+ * thread. -ENOSPC, -ENOMEM: there is no memory for it.
  */
 int ring_memory_prepare(const struct ring_memory *memory, uint64_t offset, uint64_t size_bytes);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both areas are memfds. The queue is sealed against future writing after the daemon has mapped it, so that the one writable
- * mapping of it is ours for ever. The acknowledgement page must stay writable for the client and is mapped for reading here;
- * sealing its size is what keeps SIGBUS away.
+ * Both areas are memfds. The queue is sealed against future writing after the daemon has mapped it,
+ * so that the one writable mapping of it is ours for ever. The acknowledgement page must stay
+ * writable for the client and is mapped for reading here; sealing its size is what keeps SIGBUS
+ * away.
  *
- * Two store-load races decide who wakes whom, each closed by a sequentially consistent fence on both sides:
+ * Two store-load races decide who wakes whom, each closed by a sequentially consistent fence on
+ * both sides:
  *   daemon: tail, fence, want      client: want, fence, tail      (the client sleeps)
  *   daemon: kick_at, fence, acked  client: acked, fence, kick_at  (the daemon sleeps)
  */
@@ -40,7 +42,8 @@ static int area_create(const char *name, uint64_t size_bytes, int *ret_fd) {
 
         if (fd < 0 && errno == EINVAL) /* a kernel before 6.3 does not know the flag */
                 fd = memfd_create(name, flags);
-        if (fd < 0 || ftruncate(fd, (off_t)size_bytes) < 0 || fallocate(fd, 0, 0, (off_t)size_bytes) < 0)
+        if (fd < 0 || ftruncate(fd, (off_t)size_bytes) < 0 ||
+            fallocate(fd, 0, 0, (off_t)size_bytes) < 0)
                 return -errno;
         *ret_fd = steal_fd(&fd);
         return 0;
@@ -77,7 +80,8 @@ static void writer_freep(struct ring_queue_writer **writer) {
         ring_queue_free(*writer);
 }
 
-int ring_queue_new(uint64_t instance_id, struct ring_queue_writer **ret_writer, int *ret_queue_fd, int *ret_ack_fd) {
+int ring_queue_new(uint64_t instance_id, struct ring_queue_writer **ret_writer, int *ret_queue_fd,
+                   int *ret_ack_fd) {
         CLEANUP(writer_freep) struct ring_queue_writer *writer = calloc(1, sizeof(*writer));
         CLEANUP(close_fdp) int queue_fd = -1;
         CLEANUP(close_fdp) int ack_fd = -1;
@@ -90,13 +94,15 @@ int ring_queue_new(uint64_t instance_id, struct ring_queue_writer **ret_writer, 
                 r = area_create("headrace-ack", RING_ACK_BYTES, &ack_fd);
         if (r)
                 return r;
-        writer->queue = area_map(queue_fd, RING_QUEUE_BYTES, PROT_READ | PROT_WRITE, SEALS_OF_SIZE | F_SEAL_FUTURE_WRITE);
+        writer->queue = area_map(queue_fd, RING_QUEUE_BYTES, PROT_READ | PROT_WRITE,
+                                 SEALS_OF_SIZE | F_SEAL_FUTURE_WRITE);
         if (!writer->queue)
                 return -errno;
         writer->ack = area_map(ack_fd, RING_ACK_BYTES, PROT_READ, SEALS_OF_SIZE);
         if (!writer->ack)
                 return -errno;
-        writer->entries = (struct ring_entry *)((uint8_t *)writer->queue + RING_QUEUE_ENTRIES_OFFSET);
+        writer->entries = (struct ring_entry *)((uint8_t *)writer->queue +
+                                                RING_QUEUE_ENTRIES_OFFSET);
         queue_init(writer->queue, instance_id);
 
         *ret_writer = steal_pointer(&writer);
@@ -126,7 +132,9 @@ void ring_queue_push(struct ring_queue_writer *writer, const struct ring_entry *
 }
 
 bool ring_queue_flush(struct ring_queue_writer *writer) {
-        /* Pairs with the client's acquire of tail: the entries, and the extents that they point at. */
+        /*
+         * Pairs with the client's acquire of tail: the entries, and the extents that they point at.
+         */
         atomic_store_explicit(&writer->queue->tail, writer->pushed, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst);
         return atomic_load_explicit(&writer->ack->want, memory_order_relaxed) != 0;
@@ -139,12 +147,16 @@ uint64_t ring_queue_set_kick(struct ring_queue_writer *writer, uint64_t kick_at)
 }
 
 uint64_t ring_queue_acked(const struct ring_queue_writer *writer) {
-        /* Pairs with the client's release of acked: it has finished reading what it acknowledges. */
+        /*
+         * Pairs with the client's release of acked: it has finished reading what it acknowledges.
+         */
         return atomic_load_explicit(&writer->ack->acked, memory_order_acquire);
 }
 
 void ring_queue_end(struct ring_queue_writer *writer) {
-        /* Pairs with the client's acquire of status: a tail that is read after it is the last one. */
+        /*
+         * Pairs with the client's acquire of status: a tail that is read after it is the last one.
+         */
         atomic_store_explicit(&writer->queue->status, RING_QUEUE_CLOSED, memory_order_release);
 }
 

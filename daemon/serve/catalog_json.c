@@ -40,14 +40,16 @@ static uint64_t file_size(const struct catalog_file *file) {
 }
 
 bool catalog_json_is_failed(const struct catalog_file *file) {
-        return file->settled && (file->state == CATALOG_UNREADABLE || file->failure.class != STORE_OK);
+        return file->settled &&
+               (file->state == CATALOG_UNREADABLE || file->failure.class != STORE_OK);
 }
 
 json_t *catalog_json_failure(const struct store_failure *failure) {
         json_t *object = json_object();
 
         return complete(object, name_set(object, "code", failure->code, strlen(failure->code)) ||
-                                        name_set(object, "message", failure->message, strlen(failure->message)));
+                                        name_set(object, "message", failure->message,
+                                                 strlen(failure->message)));
 }
 
 static void add_run(struct catalog_totals *totals, const struct catalog_run *run) {
@@ -71,14 +73,18 @@ struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
 }
 
 /* Reads are counted for the whole daemon, listings for the source. */
-static json_t *requests(const struct catalog_source *source, const struct fetch_counters *counters) {
-        return json_pack("{s:o, s:o, s:o}", "list", catalog_json_number(source->list_requests), "read",
-                         catalog_json_number(counters->reads), "retries", catalog_json_number(counters->retries));
+static json_t *requests(const struct catalog_source *source,
+                        const struct fetch_counters *counters) {
+        return json_pack("{s:o, s:o, s:o}", "list", catalog_json_number(source->list_requests),
+                         "read", catalog_json_number(counters->reads), "retries",
+                         catalog_json_number(counters->retries));
 }
 
 static int set_totals(json_t *object, const struct catalog_totals *totals) {
-        return set_number(object, "size_bytes", totals->size_bytes) || set_number(object, "loaded_bytes", totals->loaded_bytes) ||
-               set_number(object, "records", totals->records) || set_number(object, "damaged", totals->damaged);
+        return set_number(object, "size_bytes", totals->size_bytes) ||
+               set_number(object, "loaded_bytes", totals->loaded_bytes) ||
+               set_number(object, "records", totals->records) ||
+               set_number(object, "damaged", totals->damaged);
 }
 
 static const char *source_state_name(enum catalog_source_state state) {
@@ -92,12 +98,16 @@ static const char *source_state_name(enum catalog_source_state state) {
 }
 
 static int set_source_facts(json_t *object, const struct catalog_source *source) {
-        json_t *age = source->listings ? json_real((double)(uv_hrtime() - source->listed_at_ns) / 1e9) : json_null();
+        json_t *age = source->listings
+                              ? json_real((double)(uv_hrtime() - source->listed_at_ns) / 1e9)
+                              : json_null();
 
         return name_set(object, "name", source->name, strlen(source->name)) ||
                name_set(object, "url", source->store->url, strlen(source->store->url)) ||
-               json_object_set_new(object, "state", json_string(source_state_name(source->state))) ||
-               json_object_set_new(object, "listed_age_s", age) || set_number(object, "runs", source->run_count);
+               json_object_set_new(object, "state",
+                                   json_string(source_state_name(source->state))) ||
+               json_object_set_new(object, "listed_age_s", age) ||
+               set_number(object, "runs", source->run_count);
 }
 
 /* Directories that the last listing could not read. */
@@ -108,32 +118,40 @@ static json_t *unreadable(const struct catalog_source *source) {
                 const struct catalog_unreadable *place = &source->unreadable[i];
                 json_t *row = catalog_json_failure(&place->failure);
 
-                json_array_append_new(list, complete(row, set_name(row, "path", &place->directory)));
+                json_array_append_new(list,
+                                      complete(row, set_name(row, "path", &place->directory)));
         }
         return list;
 }
 
-json_t *catalog_json_source(const struct catalog_source *source, const struct fetch_counters *counters) {
+json_t *catalog_json_source(const struct catalog_source *source,
+                            const struct fetch_counters *counters) {
         struct catalog_totals totals = catalog_json_totals(source);
         json_t *object = json_object();
         int failed = set_source_facts(object, source) || set_totals(object, &totals) ||
-                     set_number(object, "files", source->file_count) || set_number(object, "settled", source->settled_count) ||
-                     set_number(object, "failed", totals.failed) || json_object_set_new(object, "unreadable", unreadable(source)) ||
+                     set_number(object, "files", source->file_count) ||
+                     set_number(object, "settled", source->settled_count) ||
+                     set_number(object, "failed", totals.failed) ||
+                     json_object_set_new(object, "unreadable", unreadable(source)) ||
                      json_object_set_new(object, "requests", requests(source, counters));
 
         if (!failed && source->failure.class != STORE_OK)
-                failed = json_object_set_new(object, "error", catalog_json_failure(&source->failure));
+                failed = json_object_set_new(object, "error",
+                                             catalog_json_failure(&source->failure));
         return complete(object, failed);
 }
 
-json_t *catalog_json_progress(const struct catalog_source *source, const struct fetch_counters *counters) {
+json_t *catalog_json_progress(const struct catalog_source *source,
+                              const struct fetch_counters *counters) {
         struct catalog_totals totals = catalog_json_totals(source);
         json_t *object = json_object();
 
         return complete(object, name_set(object, "source", source->name, strlen(source->name)) ||
                                         set_number(object, "files", source->file_count) ||
-                                        set_number(object, "settled", source->settled_count) || set_totals(object, &totals) ||
-                                        json_object_set_new(object, "requests", requests(source, counters)));
+                                        set_number(object, "settled", source->settled_count) ||
+                                        set_totals(object, &totals) ||
+                                        json_object_set_new(object, "requests",
+                                                            requests(source, counters)));
 }
 
 /* "unreadable" stands with the code of the failure. */
@@ -155,7 +173,8 @@ static const struct store_failure *run_failure(const struct catalog_run *run) {
 }
 
 static int set_run_name(json_t *object, const struct catalog_run *run) {
-        return name_set(object, "source", run->source->name, strlen(run->source->name)) || set_name(object, "run", &run->name);
+        return name_set(object, "source", run->source->name, strlen(run->source->name)) ||
+               set_name(object, "run", &run->name);
 }
 
 json_t *catalog_json_run(const struct catalog_run *run) {
@@ -169,11 +188,15 @@ json_t *catalog_json_run(const struct catalog_run *run) {
                 if (run->files[i]->mtime_ns > changed)
                         changed = run->files[i]->mtime_ns;
         }
-        return complete(object, set_run_name(object, run) || json_object_set_new(object, "id", name_id(run->id)) ||
-                                        json_object_set_new(object, "state", state(catalog_run_state(run), run_failure(run))) ||
-                                        set_number(object, "files", run->file_count) || set_totals(object, &totals) ||
-                                        json_object_set_new(object, "last_step", last_step) ||
-                                        json_object_set_new(object, "changed", seconds(changed)));
+        return complete(
+                object,
+                set_run_name(object, run) || json_object_set_new(object, "id", name_id(run->id)) ||
+                        json_object_set_new(object, "state",
+                                            state(catalog_run_state(run), run_failure(run))) ||
+                        set_number(object, "files", run->file_count) ||
+                        set_totals(object, &totals) ||
+                        json_object_set_new(object, "last_step", last_step) ||
+                        json_object_set_new(object, "changed", seconds(changed)));
 }
 
 static json_t *damage(const struct catalog_file *file) {
@@ -182,8 +205,10 @@ static json_t *damage(const struct catalog_file *file) {
         for (size_t i = 0; i < file->damage_count; i++) {
                 const struct catalog_damage *place = &file->damage[i];
 
-                json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "offset", catalog_json_number(place->offset), "bytes",
-                                                      catalog_json_number(place->size_bytes), "reason", place->reason));
+                json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "offset",
+                                                      catalog_json_number(place->offset), "bytes",
+                                                      catalog_json_number(place->size_bytes),
+                                                      "reason", place->reason));
         }
         return list;
 }
@@ -194,8 +219,10 @@ json_t *catalog_json_file(const struct catalog_file *file) {
                      json_object_set_new(object, "id", name_id(file->id)) ||
                      json_object_set_new(object, "version", name_id(file->version)) ||
                      json_object_set_new(object, "state", state(file->state, &file->failure)) ||
-                     set_number(object, "size_bytes", file_size(file)) || set_number(object, "loaded_bytes", file->loaded_bytes) ||
-                     set_number(object, "records", file->records) || set_number(object, "damaged", file->damaged) ||
+                     set_number(object, "size_bytes", file_size(file)) ||
+                     set_number(object, "loaded_bytes", file->loaded_bytes) ||
+                     set_number(object, "records", file->records) ||
+                     set_number(object, "damaged", file->damaged) ||
                      json_object_set_new(object, "damage", damage(file)) ||
                      json_object_set_new(object, "changed", seconds(file->mtime_ns));
 
@@ -207,12 +234,15 @@ json_t *catalog_json_file(const struct catalog_file *file) {
 json_t *catalog_json_series(const struct catalog_series *series) {
         json_t *object = json_object();
 
-        return complete(object,
-                        set_run_name(object, series->run) || set_name(object, "tag", &series->tag) ||
-                                json_object_set_new(object, "id", name_id(series->id)) ||
-                                set_name(object, "plugin", &series->plugin) ||
-                                json_object_set_new(object, "content", name_hex(series->content.bytes, series->content.size)) ||
-                                set_name(object, "display_name", &series->display_name) ||
-                                set_name(object, "description", &series->description) ||
-                                set_number(object, "class", series->data_class) || set_number(object, "extents", series->extents));
+        return complete(object, set_run_name(object, series->run) ||
+                                        set_name(object, "tag", &series->tag) ||
+                                        json_object_set_new(object, "id", name_id(series->id)) ||
+                                        set_name(object, "plugin", &series->plugin) ||
+                                        json_object_set_new(object, "content",
+                                                            name_hex(series->content.bytes,
+                                                                     series->content.size)) ||
+                                        set_name(object, "display_name", &series->display_name) ||
+                                        set_name(object, "description", &series->description) ||
+                                        set_number(object, "class", series->data_class) ||
+                                        set_number(object, "extents", series->extents));
 }

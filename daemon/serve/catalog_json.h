@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What docs/PROTOCOL.md says of sources, runs, files and series, as JSON. Objects are the caller's; NULL: no memory. */
+/*
+ * What docs/PROTOCOL.md says of sources, runs, files and series, as JSON. Objects are the caller's;
+ * NULL: no memory.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -16,10 +19,12 @@ struct catalog_totals {
 struct catalog_totals catalog_json_totals(const struct catalog_source *source);
 
 /* A row of `sources`. */
-json_t *catalog_json_source(const struct catalog_source *source, const struct fetch_counters *counters);
+json_t *catalog_json_source(const struct catalog_source *source,
+                            const struct fetch_counters *counters);
 
 /* The parameters of `progress`. */
-json_t *catalog_json_progress(const struct catalog_source *source, const struct fetch_counters *counters);
+json_t *catalog_json_progress(const struct catalog_source *source,
+                              const struct fetch_counters *counters);
 
 json_t *catalog_json_run(const struct catalog_run *run);
 json_t *catalog_json_file(const struct catalog_file *file);

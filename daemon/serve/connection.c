@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading and writing are driven by one poll handle; what it waits for is recomputed after every step. While more than a few
- * MiB of answers wait, no input is taken: the client that does not read is made to wait, and nobody else. An idle handle, active
- * for one turn of the loop at a time, carries what must not happen inside of a call.
+ * Reading and writing are driven by one poll handle; what it waits for is recomputed after every
+ * step. While more than a few MiB of answers wait, no input is taken: the client that does not read
+ * is made to wait, and nobody else. An idle handle, active for one turn of the loop at a time,
+ * carries what must not happen inside of a call.
  */
 #include "daemon/serve/connection.h"
 
@@ -81,7 +82,8 @@ static void connection_watch(struct connection *connection) {
         if (events == connection->watched)
                 return;
         connection->watched = events;
-        if (events ? uv_poll_start(&connection->poll, events, on_poll) : uv_poll_stop(&connection->poll))
+        if (events ? uv_poll_start(&connection->poll, events, on_poll)
+                   : uv_poll_stop(&connection->poll))
                 connection_fail(connection);
 }
 
@@ -101,7 +103,8 @@ static void connection_write(struct connection *connection) {
                 connection_fail(connection);
                 return;
         }
-        if ((connection->held && !is_paused(connection)) || (payload_bytes && !connection->output.payload_bytes))
+        if ((connection->held && !is_paused(connection)) ||
+            (payload_bytes && !connection->output.payload_bytes))
                 connection_soon(connection);
         connection_watch(connection);
 }
@@ -114,13 +117,15 @@ void connection_flush(struct connection *connection) {
 static void take_frame(struct connection *connection, const struct wire_frame *frame) {
         switch (frame->type) {
         case WIRE_JSON:
-                connection->operations->on_json(connection->userdata, (const char *)frame->body, frame->size_bytes);
+                connection->operations->on_json(connection->userdata, (const char *)frame->body,
+                                                frame->size_bytes);
                 break;
         case WIRE_WAKE:
                 connection->operations->on_wake(connection->userdata);
                 break;
         default:
-                connection_finish_with_error(connection, WIRE_E_INVALID, "clients send JSON and wake frames only");
+                connection_finish_with_error(connection, WIRE_E_INVALID,
+                                             "clients send JSON and wake frames only");
         }
 }
 
@@ -137,19 +142,21 @@ static void take_frames(struct connection *connection) {
         connection->held = connection->state == CONNECTION_OPEN && r == 0;
         if (r < 0 && connection->state == CONNECTION_OPEN)
                 connection_finish_with_error(connection, WIRE_E_INVALID,
-                                             connection->reader.problem ? connection->reader.problem : strerror(-r));
+                                             connection->reader.problem ? connection->reader.problem
+                                                                        : strerror(-r));
 }
 
 static void connection_dispatch(struct connection *connection) {
         do {
                 take_frames(connection);
                 connection_write(connection);
-        } while (connection->held && !is_paused(connection) && connection->state == CONNECTION_OPEN);
+        } while (connection->held && !is_paused(connection) &&
+                 connection->state == CONNECTION_OPEN);
 }
 
 /*
- * The client has closed its end, or half of it. A line that it did not end is complete now. While messages are held the end
- * waits, too: it will be read again.
+ * The client has closed its end, or half of it. A line that it did not end is complete now. While
+ * messages are held the end waits, too: it will be read again.
  */
 static void end_input(struct connection *connection) {
         if (!connection->reader.lines) {
@@ -210,8 +217,8 @@ void connection_soon(struct connection *connection) {
                 uv_idle_start(&connection->soon, on_idle);
 }
 
-int connection_new(uv_loop_t *loop, int take_fd, const struct connection_operations *operations, void *userdata,
-                   struct connection **ret_connection) {
+int connection_new(uv_loop_t *loop, int take_fd, const struct connection_operations *operations,
+                   void *userdata, struct connection **ret_connection) {
         CLEANUP(close_fdp) int fd = take_fd;
         CLEANUP(freep) struct connection *connection = calloc(1, sizeof(*connection));
         int buffer_bytes = SEND_BUFFER_BYTES;
@@ -222,7 +229,8 @@ int connection_new(uv_loop_t *loop, int take_fd, const struct connection_operati
         r = uv_poll_init(loop, &connection->poll, fd);
         if (r)
                 return r;
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes)); /* as much of it as there may be */
+        /* as much of it as there may be */
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
         uv_idle_init(loop, &connection->soon);
         connection->open_handles = 2;
         connection->poll.data = connection->soon.data = connection;
@@ -248,10 +256,14 @@ uint64_t connection_payload_bytes(const struct connection *connection) {
         return connection->output.payload_bytes;
 }
 
-/* Queues a text as a frame or a line; takes the text, whose terminating NUL becomes the line's end. */
-static int queue_text(struct connection *connection, char *take_text, size_t size, int *take_fds, unsigned fd_count,
-                      uint64_t payload_bytes) {
-        struct wire_header header = { .type = WIRE_JSON, .fds = (uint8_t)fd_count, .size_bytes = (uint32_t)size };
+/*
+ * Queues a text as a frame or a line; takes the text, whose terminating NUL becomes the line's end.
+ */
+static int queue_text(struct connection *connection, char *take_text, size_t size, int *take_fds,
+                      unsigned fd_count, uint64_t payload_bytes) {
+        struct wire_header header = { .type = WIRE_JSON,
+                                      .fds = (uint8_t)fd_count,
+                                      .size_bytes = (uint32_t)size };
         struct output_part part = {
                 .body = take_text,
                 .body_size = size,
@@ -277,7 +289,10 @@ static void drop_fds(int *fds, unsigned fd_count) {
                 close_fdp(&fds[i]);
 }
 
-/* The message's text, or, where it would be larger than a frame, an error's in its place. NULL: no memory. */
+/*
+ * The message's text, or, where it would be larger than a frame, an error's in its place. NULL: no
+ * memory.
+ */
 static char *print_message(const json_t *message) {
         char *text = json_dumps(message, JSON_COMPACT);
         json_t *error;
@@ -285,14 +300,15 @@ static char *print_message(const json_t *message) {
         if (!text || strlen(text) <= WIRE_DAEMON_BODY_MAX)
                 return text;
         free(text);
-        error = rpc_error(json_object_get(message, "id"), WIRE_E_LIMIT, "the answer is larger than a frame may be", NULL);
+        error = rpc_error(json_object_get(message, "id"), WIRE_E_LIMIT,
+                          "the answer is larger than a frame may be", NULL);
         text = json_dumps(error, JSON_COMPACT);
         json_decref(error);
         return text;
 }
 
-static void send_message(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count,
-                         uint64_t payload_bytes) {
+static void send_message(struct connection *connection, json_t *take_message, int *take_fds,
+                         unsigned fd_count, uint64_t payload_bytes) {
         char *text = connection_is_open(connection) ? print_message(take_message) : NULL;
         size_t size = text ? strlen(text) : 0;
 
@@ -300,7 +316,8 @@ static void send_message(struct connection *connection, json_t *take_message, in
         if (!text) {
                 drop_fds(take_fds, fd_count);
                 if (connection_is_open(connection))
-                        connection_fail(connection); /* no memory: better no answer than a wrong one */
+                        /* no memory: better no answer than a wrong one */
+                        connection_fail(connection);
                 return;
         }
         if (queue_text(connection, text, size, take_fds, fd_count, payload_bytes)) {
@@ -314,11 +331,13 @@ static void send_message(struct connection *connection, json_t *take_message, in
         }
 }
 
-void connection_send_json(struct connection *connection, json_t *take_message, int *take_fds, unsigned fd_count) {
+void connection_send_json(struct connection *connection, json_t *take_message, int *take_fds,
+                          unsigned fd_count) {
         send_message(connection, take_message, take_fds, fd_count, 0);
 }
 
-void connection_send_memory(struct connection *connection, json_t *take_message, int take_fd, uint64_t size_bytes) {
+void connection_send_memory(struct connection *connection, json_t *take_message, int take_fd,
+                            uint64_t size_bytes) {
         send_message(connection, take_message, &take_fd, 1, size_bytes);
 }
 
@@ -336,14 +355,18 @@ struct extent_head {
 
 static_assert(sizeof(struct extent_head) == OUTPUT_HEAD_MAX, "a frame's head is what is sent");
 
-int connection_queue_extent(struct connection *connection, const struct ring_entry *entry, const void *extent) {
+int connection_queue_extent(struct connection *connection, const struct ring_entry *entry,
+                            const void *extent) {
         struct extent_head head = {
-                .header = { .type = WIRE_EXTENT, .size_bytes = (uint32_t)sizeof(*entry) + entry->size_bytes },
+                .header = { .type = WIRE_EXTENT,
+                            .size_bytes = (uint32_t)sizeof(*entry) + entry->size_bytes },
                 .entry = *entry,
         };
-        struct output_part part = {
-                .head = &head, .head_size = sizeof(head), .body = extent, .body_size = entry->size_bytes, .is_entry = true
-        };
+        struct output_part part = { .head = &head,
+                                    .head_size = sizeof(head),
+                                    .body = extent,
+                                    .body_size = entry->size_bytes,
+                                    .is_entry = true };
 
         return output_add(&connection->output, &part);
 }
@@ -353,7 +376,8 @@ uint64_t connection_extents_waiting(const struct connection *connection) {
 }
 
 /* The last frame owns the memory: by then all others are written. */
-void connection_send_extent(struct connection *connection, const struct ring_entry *entry, void *take_extent, uint64_t size_bytes) {
+void connection_send_extent(struct connection *connection, const struct ring_entry *entry,
+                            void *take_extent, uint64_t size_bytes) {
         struct extent_head head = { .entry = *entry };
         const uint8_t *bytes = take_extent;
         int r = connection_is_open(connection) ? 0 : -EPIPE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libuv's pipes would set other modes, unlink a successor's socket and cannot pass descriptors: bind and accept are our own,
- * and libuv only polls. The lock file is never removed: between an unlink and an open two daemons could hold two locks of one name.
+ * libuv's pipes would set other modes, unlink a successor's socket and cannot pass descriptors:
+ * bind and accept are our own, and libuv only polls. The lock file is never removed: between an
+ * unlink and an open two daemons could hold two locks of one name.
  */
 #include "daemon/serve/listener.h"
 
@@ -23,7 +24,8 @@
 struct listener {
         uv_poll_t poll;
         int fd, lock_fd;
-        int spare_fd; /* given up for a moment to turn away a client when there are no descriptors left */
+        /* given up for a moment to turn away a client when there are no descriptors left */
+        int spare_fd;
         char *path;
         dev_t device;
         ino_t inode;
@@ -33,7 +35,8 @@ struct listener {
         void *closed_userdata;
 };
 
-static int explain(char **ret_error, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int explain(char **ret_error, int r, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 static int explain(char **ret_error, int r, const char *format, ...) {
         va_list arguments;
@@ -73,8 +76,10 @@ static int refuse_running(const struct listener *listener, char **ret_error) {
         long pid = lock_holder(listener->lock_fd);
 
         if (pid > 0)
-                return explain(ret_error, LISTENER_E_RUNNING, "a daemon is already running on %s (pid %ld)", listener->path, pid);
-        return explain(ret_error, LISTENER_E_RUNNING, "a daemon is already running on %s", listener->path);
+                return explain(ret_error, LISTENER_E_RUNNING,
+                               "a daemon is already running on %s (pid %ld)", listener->path, pid);
+        return explain(ret_error, LISTENER_E_RUNNING, "a daemon is already running on %s",
+                       listener->path);
 }
 
 static int take_lock(struct listener *listener, char **ret_error) {
@@ -84,11 +89,13 @@ static int take_lock(struct listener *listener, char **ret_error) {
                 path = NULL;
                 return -ENOMEM;
         }
-        listener->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        listener->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                 0600);
         if (listener->lock_fd < 0) {
                 int error = errno;
 
-                return explain(ret_error, -error, "cannot make the socket's lock %s: %s", path, strerror(error));
+                return explain(ret_error, -error, "cannot make the socket's lock %s: %s", path,
+                               strerror(error));
         }
         if (flock(listener->lock_fd, LOCK_EX | LOCK_NB) == 0) {
                 if (ftruncate(listener->lock_fd, 0) == 0)
@@ -107,13 +114,15 @@ static int temporary_address(const char *path, struct sockaddr_un *ret_address) 
         int size;
 
         *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-        size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s.hr%ld", directory, path, (long)getpid());
+        size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s.hr%ld",
+                        directory, path, (long)getpid());
         return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
 /*
- * A bound socket with its mode, under a temporary name. The lock is ours, so a file of that name is a dead one's. Until chmod
- * the mode is what umask leaves of 0777, but nobody can connect before listen().
+ * A bound socket with its mode, under a temporary name. The lock is ours, so a file of that name is
+ * a dead one's. Until chmod the mode is what umask leaves of 0777, but nobody can connect before
+ * listen().
  */
 static int bind_temporary(struct listener *listener, const struct sockaddr_un *address) {
         struct stat status;
@@ -121,7 +130,8 @@ static int bind_temporary(struct listener *listener, const struct sockaddr_un *a
         unlink(address->sun_path);
         if (bind(listener->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
                 return -errno;
-        if (chmod(address->sun_path, SOCKET_MODE) < 0 || stat(address->sun_path, &status) < 0 || listen(listener->fd, 128) < 0) {
+        if (chmod(address->sun_path, SOCKET_MODE) < 0 || stat(address->sun_path, &status) < 0 ||
+            listen(listener->fd, 128) < 0) {
                 int error = -errno;
 
                 unlink(address->sun_path);
@@ -132,7 +142,10 @@ static int bind_temporary(struct listener *listener, const struct sockaddr_un *a
         return 0;
 }
 
-/* Only a socket may be replaced by the rename: a path that was mistyped must not cost somebody a file. */
+/*
+ * Only a socket may be replaced by the rename: a path that was mistyped must not cost somebody a
+ * file.
+ */
 static int check_place(const char *path) {
         struct stat status;
 
@@ -171,7 +184,10 @@ static void take_connection(struct listener *listener, int take_fd) {
                 listener->on_connection(listener->userdata, steal_fd(&fd), peer.uid, peer.pid);
 }
 
-/* Without this a client that waits would keep the poll handle firing for as long as there are no descriptors. */
+/*
+ * Without this a client that waits would keep the poll handle firing for as long as there are no
+ * descriptors.
+ */
 static void turn_away(struct listener *listener) {
         CLEANUP(close_fdp) int fd = -1;
 
@@ -208,9 +224,12 @@ static int open_socket(struct listener *listener, char **ret_error) {
                 return r;
         r = bind_path(listener);
         if (r == -EEXIST)
-                return explain(ret_error, r, "cannot listen on %s: the path exists and is no socket", listener->path);
+                return explain(ret_error, r,
+                               "cannot listen on %s: the path exists and is no socket",
+                               listener->path);
         if (r)
-                return explain(ret_error, r, "cannot listen on %s: %s", listener->path, strerror(-r));
+                return explain(ret_error, r, "cannot listen on %s: %s", listener->path,
+                               strerror(-r));
         return 0;
 }
 
@@ -218,11 +237,13 @@ static int open_socket(struct listener *listener, char **ret_error) {
 static void unlink_own(const struct listener *listener) {
         struct stat status;
 
-        if (lstat(listener->path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
+        if (lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
+            status.st_ino == listener->inode)
                 unlink(listener->path);
 }
 
-int listener_new(uv_loop_t *loop, const char *path, void (*on_connection)(void *userdata, int take_fd, uid_t uid, pid_t pid),
+int listener_new(uv_loop_t *loop, const char *path,
+                 void (*on_connection)(void *userdata, int take_fd, uid_t uid, pid_t pid),
                  void *userdata, struct listener **ret_listener, char **ret_error) {
         CLEANUP(listener_freep) struct listener *listener = calloc(1, sizeof(*listener));
         int r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The methods of docs/PROTOCOL.md: one table. Handlers get the peer as userdata; they are in methods_*.c by what they are about.
+ * The methods of docs/PROTOCOL.md: one table. Handlers get the peer as userdata; they are in
+ * methods_*.c by what they are about.
  */
 #pragma once
 
@@ -32,7 +33,10 @@ int methods_payload(struct rpc_call *rpc, json_t **ret_result);
 /* Goes on with payloads that were asked for and had to wait. */
 void methods_start_payloads(struct peer *peer);
 
-/* The parameter `source`: by name or URL; NULL stays where it is absent. RPC_FAILED if there is no such source. */
+/*
+ * The parameter `source`: by name or URL; NULL stays where it is absent. RPC_FAILED if there is no
+ * such source.
+ */
 int methods_find_source(struct rpc_call *call, struct catalog_source **ret_source);
 
 /* All sources as JSON rows; NULL: no memory. */

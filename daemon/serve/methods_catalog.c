@@ -18,7 +18,8 @@ static const struct catalog *catalog_of(const struct rpc_call *call) {
 
 json_t *methods_source_rows(struct server *server) {
         const struct catalog *catalog = pipeline_catalog(server_pipeline(server));
-        const struct fetch_counters *counters = fetch_counters(pipeline_fetch(server_pipeline(server)));
+        const struct fetch_counters *counters = fetch_counters(
+                pipeline_fetch(server_pipeline(server)));
         json_t *rows = json_array();
 
         for (size_t i = 0; i < catalog->source_count; i++)
@@ -64,7 +65,8 @@ static json_t *run_row(const struct catalog_run *run, size_t index) {
         return catalog_json_run(run);
 }
 
-static const struct page_items run_items = { "runs", run_count, run_behind, run_item, matches_all, run_row };
+static const struct page_items run_items = { "runs",   run_count,   run_behind,
+                                             run_item, matches_all, run_row };
 
 static size_t file_count(const struct catalog_run *run) {
         return run->file_count;
@@ -94,7 +96,8 @@ static json_t *file_row(const struct catalog_run *run, size_t index) {
         return catalog_json_file(run->files[index]);
 }
 
-static const struct page_items file_items = { "files", file_count, file_behind, file_name, matches_all, file_row };
+static const struct page_items file_items = { "files",   file_count,  file_behind,
+                                              file_name, matches_all, file_row };
 
 struct series_filter {
         struct params_globs tags, plugins;
@@ -137,16 +140,19 @@ static json_t *series_row(const struct catalog_run *run, size_t index) {
         return catalog_json_series(run->series[index]);
 }
 
-static const struct page_items series_items = { "series", series_count, series_behind, series_item, series_matches, series_row };
+static const struct page_items series_items = { "series",    series_count,   series_behind,
+                                                series_item, series_matches, series_row };
 
-static int list(struct rpc_call *call, const struct page_items *items, const void *filter, json_t **ret_result) {
+static int list(struct rpc_call *call, const struct page_items *items, const void *filter,
+                json_t **ret_result) {
         struct catalog_source *source = NULL;
         CLEANUP(params_globs_deinit) struct params_globs runs = { 0 };
         int r = methods_find_source(call, &source);
 
         if (!r)
                 r = params_globs(call, "run", &runs);
-        return r ? r : page_answer(call, catalog_of(call), source, &runs, items, filter, ret_result);
+        return r ? r
+                 : page_answer(call, catalog_of(call), source, &runs, items, filter, ret_result);
 }
 
 int methods_runs(struct rpc_call *call, json_t **ret_result) {
@@ -174,7 +180,8 @@ static int series_by_ids(struct rpc_call *call, const json_t *ids, json_t **ret_
 
                 if (!params_parse_id(value, &id)) {
                         json_decref(rows);
-                        return rpc_fail(call, WIRE_E_PARAMS, "ids must be strings of 16 hex digits");
+                        return rpc_fail(call, WIRE_E_PARAMS,
+                                        "ids must be strings of 16 hex digits");
                 }
                 series = catalog_find_series(catalog_of(call), id);
                 if (series)

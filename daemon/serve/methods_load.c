@@ -17,7 +17,8 @@ static json_t *source_error(json_t *id, const char *source, const struct store_f
         json_t *message = NULL, *error = NULL;
 
         if (text && !name_set(text, "source", source, strlen(source)))
-                message = json_sprintf("%s: %s %s", json_string_value(json_object_get(text, "source")),
+                message = json_sprintf("%s: %s %s",
+                                       json_string_value(json_object_get(text, "source")),
                                        json_string_value(json_object_get(text, "code")),
                                        json_string_value(json_object_get(text, "message")));
         if (message)
@@ -79,13 +80,17 @@ static void on_reloaded(void *userdata, const struct store_failure *failure) {
         struct load_result result;
 
         if (failure && failure->class != STORE_OK) {
-                peer_call_answer(call, source_error(call->id, call->source ? call->source->name : "reload", failure));
+                peer_call_answer(call, source_error(call->id,
+                                                    call->source ? call->source->name : "reload",
+                                                    failure));
                 return;
         }
         result = count(call);
         json_decref(result.failed);
-        peer_call_answer(call, rpc_result(call->id, json_pack("{s:o, s:o}", "files", catalog_json_number(result.files), "runs",
-                                                              catalog_json_number(result.runs))));
+        peer_call_answer(call,
+                         rpc_result(call->id, json_pack("{s:o, s:o}", "files",
+                                                        catalog_json_number(result.files), "runs",
+                                                        catalog_json_number(result.runs))));
 }
 
 static void on_loaded(void *userdata, const struct catalog_source *failed) {
@@ -98,10 +103,12 @@ static void on_loaded(void *userdata, const struct catalog_source *failed) {
         }
         result = count(call);
         peer_call_answer(
-                call,
-                rpc_result(call->id, json_pack("{s:o, s:o, s:o, s:o, s:o}", "files", catalog_json_number(result.files), "records",
-                                               catalog_json_number(result.records), "damaged", catalog_json_number(result.damaged),
-                                               "failed", result.failed, "failed_count", catalog_json_number(result.failed_count))));
+                call, rpc_result(call->id, json_pack("{s:o, s:o, s:o, s:o, s:o}", "files",
+                                                     catalog_json_number(result.files), "records",
+                                                     catalog_json_number(result.records), "damaged",
+                                                     catalog_json_number(result.damaged), "failed",
+                                                     result.failed, "failed_count",
+                                                     catalog_json_number(result.failed_count))));
 }
 
 /* Ends a call whose request could not be made. */
@@ -123,7 +130,8 @@ int methods_reload(struct rpc_call *rpc, json_t **ret_result) {
         if (r)
                 return r;
         call->source = source;
-        r = pipeline_reload(server_pipeline(peer->server), source, on_reloaded, call, &call->request);
+        r = pipeline_reload(server_pipeline(peer->server), source, on_reloaded, call,
+                            &call->request);
         return r ? give_up(call, r) : RPC_LATER;
 }
 
@@ -141,6 +149,7 @@ int methods_wait_loaded(struct rpc_call *rpc, json_t **ret_result) {
         call->source = source;
         call->kind = PEER_CALL_LOAD;
         peer->waiting_loads++;
-        r = pipeline_wait_loaded(server_pipeline(peer->server), source, on_loaded, call, &call->request);
+        r = pipeline_wait_loaded(server_pipeline(peer->server), source, on_loaded, call,
+                                 &call->request);
         return r ? give_up(call, r) : RPC_LATER;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * payload: an external payload is read again and answered as memory or as frames. What one client has going on at once is
- * bounded: its further calls wait in its list until their turn.
+ * payload: an external payload is read again and answered as memory or as frames. What one client
+ * has going on at once is bounded: its further calls wait in its list until their turn.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,8 +48,9 @@ static bool is_inline(const struct peer *peer) {
 }
 
 static json_t *describe(const struct peer_call *call, uint64_t size_bytes) {
-        return rpc_result(call->id, json_pack("{s:I, s:s}", "size_bytes", (json_int_t)size_bytes, "transport",
-                                              is_inline(call->peer) ? "inline" : "map"));
+        return rpc_result(call->id,
+                          json_pack("{s:I, s:s}", "size_bytes", (json_int_t)size_bytes, "transport",
+                                    is_inline(call->peer) ? "inline" : "map"));
 }
 
 static void answer_inline(struct peer_call *call, void *take_extent, uint64_t size_bytes) {
@@ -92,12 +93,15 @@ static json_t *payload_error(json_t *id, int error, const struct store_failure *
         if (data)
                 json_object_del(data, "message");
         data = rpc_error(id, WIRE_E_UNREADABLE,
-                         message && json_string_length(message) ? json_string_value(message) : "it cannot be read", data);
+                         message && json_string_length(message) ? json_string_value(message)
+                                                                : "it cannot be read",
+                         data);
         json_decref(message);
         return data;
 }
 
-static void on_payload(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes) {
+static void on_payload(void *userdata, int error, const struct store_failure *failure,
+                       void *take_memory, uint64_t size_bytes) {
         struct peer_call *call = userdata;
         struct peer *peer = call->peer;
 
@@ -116,20 +120,22 @@ static void on_payload(void *userdata, int error, const struct store_failure *fa
 }
 
 static int start(struct peer_call *call) {
-        return pipeline_payload(server_pipeline(call->peer->server), call->payload.file_id, call->payload.file_version,
-                                call->payload.offset, call->payload.index, on_payload, call, &call->request);
+        return pipeline_payload(server_pipeline(call->peer->server), call->payload.file_id,
+                                call->payload.file_version, call->payload.offset,
+                                call->payload.index, on_payload, call, &call->request);
 }
 
 void methods_start_payloads(struct peer *peer) {
         size_t running = 0;
 
-        list_for_each (node, &peer->calls) {
+        list_for_each(node, &peer->calls) {
                 struct peer_call *call = list_owner(node, struct peer_call, link);
                 int r = 0;
 
                 if (call->kind != PEER_CALL_PAYLOAD)
                         continue;
-                if (running == RUNNING_MOST || connection_payload_bytes(peer->connection) > UNWRITTEN_MOST_BYTES)
+                if (running == RUNNING_MOST ||
+                    connection_payload_bytes(peer->connection) > UNWRITTEN_MOST_BYTES)
                         return;
                 if (!call->request)
                         r = start(call);

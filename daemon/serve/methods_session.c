@@ -37,8 +37,8 @@ static json_t *source_urls(const struct catalog *catalog) {
 }
 
 static json_t *limits(const struct pipeline *pipeline) {
-        return json_pack("{s:i, s:i, s:i}", "client_frame", WIRE_CLIENT_BODY_MAX, "daemon_frame", WIRE_DAEMON_BODY_MAX, "sessions",
-                         (int)pipeline_readers_max(pipeline));
+        return json_pack("{s:i, s:i, s:i}", "client_frame", WIRE_CLIENT_BODY_MAX, "daemon_frame",
+                         WIRE_DAEMON_BODY_MAX, "sessions", (int)pipeline_readers_max(pipeline));
 }
 
 int methods_hello(struct rpc_call *call, json_t **ret_result) {
@@ -48,12 +48,15 @@ int methods_hello(struct rpc_call *call, json_t **ret_result) {
         struct ring_status ring;
 
         if (!speaks_ours(json_object_get(call->params, "protocol")))
-                return rpc_fail(call, WIRE_E_PARAMS, "this daemon speaks protocol %d only", PROTOCOL);
+                return rpc_fail(call, WIRE_E_PARAMS, "this daemon speaks protocol %d only",
+                                PROTOCOL);
         ring_status(pipeline_ring(pipeline), &ring);
-        *ret_result = json_pack("{s:s, s:i, s:[s,s], s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "server", options->version, "protocol",
-                                PROTOCOL, "features", "map", "inline", "instance", name_id(ring.instance_id), "settings",
-                                name_id(options->settings_id), "private", options->socket_path == NULL, "pid", (json_int_t)getpid(),
-                                "uid", (json_int_t)geteuid(), "limits", limits(pipeline), "sources",
+        *ret_result = json_pack("{s:s, s:i, s:[s,s], s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "server",
+                                options->version, "protocol", PROTOCOL, "features", "map", "inline",
+                                "instance", name_id(ring.instance_id), "settings",
+                                name_id(options->settings_id), "private",
+                                options->socket_path == NULL, "pid", (json_int_t)getpid(), "uid",
+                                (json_int_t)geteuid(), "limits", limits(pipeline), "sources",
                                 source_urls(pipeline_catalog(pipeline)));
         if (!*ret_result)
                 return -ENOMEM;
@@ -77,7 +80,8 @@ static void subscription_deinit(struct subscription *subscription) {
 }
 
 static bool parse_position(const json_t *value, struct reader_position *position) {
-        const json_t *offset = json_object_get(value, "offset"), *index = json_object_get(value, "index");
+        const json_t *offset = json_object_get(value, "offset"),
+                     *index = json_object_get(value, "index");
         json_int_t index_value = json_integer_value(index);
 
         if (!params_parse_id(json_object_get(value, "file"), &position->file_id) ||
@@ -92,7 +96,8 @@ static bool parse_position(const json_t *value, struct reader_position *position
         return true;
 }
 
-static int parse_positions(struct rpc_call *call, const json_t *list, struct subscription *subscription) {
+static int parse_positions(struct rpc_call *call, const json_t *list,
+                           struct subscription *subscription) {
         size_t count = json_array_size(list);
 
         if (!json_is_array(list))
@@ -102,7 +107,8 @@ static int parse_positions(struct rpc_call *call, const json_t *list, struct sub
                 return -ENOMEM;
         for (size_t i = 0; i < count; i++) {
                 if (!parse_position(json_array_get(list, i), &subscription->positions[i]))
-                        return rpc_fail(call, WIRE_E_PARAMS, "from: a position is {file, file_version, offset, index}");
+                        return rpc_fail(call, WIRE_E_PARAMS,
+                                        "from: a position is {file, file_version, offset, index}");
         }
         subscription->options.from = READER_FROM_POSITIONS;
         subscription->options.positions = subscription->positions;
@@ -123,11 +129,13 @@ static int parse_from(struct rpc_call *call, struct subscription *subscription) 
         }
         if (json_is_object(from))
                 return parse_positions(call, json_object_get(from, "positions"), subscription);
-        return rpc_fail(call, WIRE_E_PARAMS, "from must be \"start\", \"now\" or {\"positions\": [...]}");
+        return rpc_fail(call, WIRE_E_PARAMS,
+                        "from must be \"start\", \"now\" or {\"positions\": [...]}");
 }
 
 /* One of several words; the first is what an absent parameter means. */
-static int parse_word(struct rpc_call *call, const char *key, const char *const words[2], unsigned *ret_index) {
+static int parse_word(struct rpc_call *call, const char *key, const char *const words[2],
+                      unsigned *ret_index) {
         const char *word = words[0];
         int r = params_string(call, key, &word);
 
@@ -139,7 +147,8 @@ static int parse_word(struct rpc_call *call, const char *key, const char *const 
                         return 0;
                 }
         }
-        return rpc_fail(call, WIRE_E_PARAMS, "%s must be \"%s\" or \"%s\"", key, words[0], words[1]);
+        return rpc_fail(call, WIRE_E_PARAMS, "%s must be \"%s\" or \"%s\"", key, words[0],
+                        words[1]);
 }
 
 static int parse_filters(struct rpc_call *call, struct subscription *subscription) {
@@ -160,8 +169,12 @@ static int parse_filters(struct rpc_call *call, struct subscription *subscriptio
 }
 
 static int parse_subscription(struct rpc_call *call, struct subscription *subscription) {
-        static const char *const transports[] = { [SESSION_MAP] = "map", [SESSION_INLINE] = "inline" };
-        static const char *const orders[] = { [READER_ORDER_RUN] = "run", [READER_ORDER_SORTED] = "sorted" };
+        static const char *const transports[] = {
+                [SESSION_MAP] = "map", [SESSION_INLINE] = "inline"
+        };
+        static const char *const orders[] = {
+                [READER_ORDER_RUN] = "run", [READER_ORDER_SORTED] = "sorted"
+        };
         unsigned transport = 0, order = 0;
         struct catalog_source *source = NULL;
         int r = methods_find_source(call, &source);
@@ -188,35 +201,47 @@ static json_t *describe_session(const struct pipeline *pipeline, const struct se
 
         ring_status(pipeline_ring((struct pipeline *)pipeline), &ring);
         session_status(session, &status);
-        return json_pack("{s:I, s:s, s:I, s:I, s:I, s:I}", "session", (json_int_t)session_number(session), "transport",
-                         session_transport_name(session_transport(session)), "segment_bytes", (json_int_t)ring.segment_bytes,
-                         "segments", (json_int_t)ring.segment_count, "ring_bytes", (json_int_t)ring.size_bytes, "quota_segments",
+        return json_pack("{s:I, s:s, s:I, s:I, s:I, s:I}", "session",
+                         (json_int_t)session_number(session), "transport",
+                         session_transport_name(session_transport(session)), "segment_bytes",
+                         (json_int_t)ring.segment_bytes, "segments", (json_int_t)ring.segment_count,
+                         "ring_bytes", (json_int_t)ring.size_bytes, "quota_segments",
                          (json_int_t)status.quota_segments);
 }
 
-/* Either the ring is too small for one more, or the configuration allows fewer than it has room for. */
-static int refuse_session(struct rpc_call *call, const struct pipeline *pipeline, uint64_t needed_bytes) {
+/*
+ * Either the ring is too small for one more, or the configuration allows fewer than it has room
+ * for.
+ */
+static int refuse_session(struct rpc_call *call, const struct pipeline *pipeline,
+                          uint64_t needed_bytes) {
         struct ring_status ring;
 
         ring_status(pipeline_ring((struct pipeline *)pipeline), &ring);
         if (needed_bytes <= ring.size_bytes)
-                return rpc_fail(call, WIRE_E_LIMIT, "there are as many sessions as sessions_max allows");
-        return rpc_fail(call, WIRE_E_LIMIT, "no room for one more session: it needs a ring of %" PRIu64 " bytes", needed_bytes);
+                return rpc_fail(call, WIRE_E_LIMIT,
+                                "there are as many sessions as sessions_max allows");
+        return rpc_fail(call, WIRE_E_LIMIT,
+                        "no room for one more session: it needs a ring of %" PRIu64 " bytes",
+                        needed_bytes);
 }
 
 /* The reply carries descriptors, which the dispatcher knows nothing of: it is sent here. */
-static int begin_session(struct rpc_call *call, struct peer *peer, const struct subscription *subscription) {
+static int begin_session(struct rpc_call *call, struct peer *peer,
+                         const struct subscription *subscription) {
         struct pipeline *pipeline = server_pipeline(peer->server);
         int fds[SESSION_FDS];
         uint64_t ring_bytes = 0;
-        int r = session_new(pipeline, peer->connection, server_next_session(peer->server), subscription->transport,
-                            &subscription->options, &peer->session, fds, &ring_bytes);
+        int r = session_new(pipeline, peer->connection, server_next_session(peer->server),
+                            subscription->transport, &subscription->options, &peer->session, fds,
+                            &ring_bytes);
 
         if (r == READER_E_NO_ROOM)
                 return refuse_session(call, pipeline, ring_bytes);
         if (r)
                 return r;
-        connection_send_json(peer->connection, rpc_result(call->id, describe_session(pipeline, peer->session)), fds,
+        connection_send_json(peer->connection,
+                             rpc_result(call->id, describe_session(pipeline, peer->session)), fds,
                              subscription->transport == SESSION_MAP ? SESSION_FDS : 0);
         return RPC_LATER;
 }
@@ -228,9 +253,11 @@ int methods_subscribe(struct rpc_call *call, json_t **ret_result) {
 
         (void)ret_result;
         if (peer->session)
-                return rpc_fail(call, WIRE_E_INVALID, "this connection has a session: one a connection");
+                return rpc_fail(call, WIRE_E_INVALID,
+                                "this connection has a session: one a connection");
         if (!call->id)
-                return rpc_fail(call, WIRE_E_INVALID, "subscribe must be answered, so it needs an id");
+                return rpc_fail(call, WIRE_E_INVALID,
+                                "subscribe must be answered, so it needs an id");
         r = parse_subscription(call, &subscription);
         return r ? r : begin_session(call, peer, &subscription);
 }

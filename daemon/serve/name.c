@@ -15,7 +15,9 @@ static size_t character_size(const char *text, size_t size) {
         return length == UTF8_INCOMPLETE ? 0 : length;
 }
 
-/* The name as it is shown: each byte that belongs to no character becomes U+FFFD. NULL: no memory. */
+/*
+ * The name as it is shown: each byte that belongs to no character becomes U+FFFD. NULL: no memory.
+ */
 static json_t *shown(const char *bytes, size_t size) {
         CLEANUP(freep) char *text = malloc(3 * size + 1);
         size_t length = 0;
@@ -50,13 +52,15 @@ json_t *name_hex(const void *bytes, size_t size) {
 }
 
 int name_set(json_t *object, const char *key, const char *bytes, size_t size) {
-        json_t *plain = size && memchr(bytes, 0, size) ? NULL : json_stringn(size ? bytes : "", size);
+        json_t *plain = size && memchr(bytes, 0, size) ? NULL
+                                                       : json_stringn(size ? bytes : "", size);
         char hex_key[64];
 
         if (plain)
                 return json_object_set_new(object, key, plain) ? -ENOMEM : 0;
         snprintf(hex_key, sizeof(hex_key), "%s_hex", key);
-        if (json_object_set_new(object, key, shown(bytes, size)) || json_object_set_new(object, hex_key, name_hex(bytes, size)))
+        if (json_object_set_new(object, key, shown(bytes, size)) ||
+            json_object_set_new(object, hex_key, name_hex(bytes, size)))
                 return -ENOMEM;
         return 0;
 }

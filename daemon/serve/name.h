@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names in JSON. Names are bytes; JSON knows only characters. A name is shown with U+FFFD in place of what is no UTF-8
- * (or NUL, which many readers of JSON refuse), and then a member KEY_hex says it exactly.
+ * Names in JSON. Names are bytes; JSON knows only characters. A name is shown with U+FFFD in place
+ * of what is no UTF-8 (or NUL, which many readers of JSON refuse), and then a member KEY_hex says
+ * it exactly.
  */
 #pragma once
 

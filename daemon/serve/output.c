@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A singly linked list of frames. One sendmsg() carries as many of them as there is room in the vector for, but descriptors
- * only with the frame that is first in it: they belong to the first byte that is sent with them.
+ * A singly linked list of frames. One sendmsg() carries as many of them as there is room in the
+ * vector for, but descriptors only with the frame that is first in it: they belong to the first
+ * byte that is sent with them.
  */
 #include "daemon/serve/output.h"
 
@@ -99,18 +100,21 @@ static size_t frame_fill(const struct output_frame *frame, struct iovec *vector)
         size_t count = 0, skip = 0;
 
         if (frame->written < frame->head_size)
-                vector[count++] = (struct iovec){ (void *)(frame->head + frame->written), frame->head_size - frame->written };
+                vector[count++] = (struct iovec){ (void *)(frame->head + frame->written),
+                                                  frame->head_size - frame->written };
         else
                 skip = frame->written - frame->head_size;
         if (frame->body_size > skip)
-                vector[count++] = (struct iovec){ (void *)(frame->body + skip), frame->body_size - skip };
+                vector[count++] = (struct iovec){ (void *)(frame->body + skip),
+                                                  frame->body_size - skip };
         return count;
 }
 
 static size_t output_fill(const struct output *output, struct iovec *vector) {
         size_t count = 0;
 
-        for (const struct output_frame *frame = output->first; frame && count + 2 <= VECTOR_MOST; frame = frame->next) {
+        for (const struct output_frame *frame = output->first; frame && count + 2 <= VECTOR_MOST;
+             frame = frame->next) {
                 if (frame != output->first && frame->fd_count)
                         break;
                 count += frame_fill(frame, vector + count);
@@ -123,7 +127,8 @@ union fd_message {
         uint8_t bytes[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
 };
 
-static void attach_fds(struct msghdr *message, union fd_message *control, const struct output_frame *frame) {
+static void attach_fds(struct msghdr *message, union fd_message *control,
+                       const struct output_frame *frame) {
         size_t size = frame->fd_count * sizeof(int);
 
         if (!size)
@@ -162,7 +167,8 @@ int output_send(struct output *output, int fd) {
         while (output->first) {
                 union fd_message control;
                 struct iovec vector[VECTOR_MOST];
-                struct msghdr message = { .msg_iov = vector, .msg_iovlen = output_fill(output, vector) };
+                struct msghdr message = { .msg_iov = vector,
+                                          .msg_iovlen = output_fill(output, vector) };
                 ssize_t sent;
 
                 if (total >= SEND_MOST_BYTES)

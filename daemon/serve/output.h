@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits to be written to one socket: frames in order, each a short head, an optional body and descriptors. Bodies are
- * owned (freed when they are written) or borrowed (extents in the ring, which the reader's pins keep in place). Nothing is
- * copied: heads and bodies of many frames go out in one sendmsg(). Loop thread.
+ * What waits to be written to one socket: frames in order, each a short head, an optional body and
+ * descriptors. Bodies are owned (freed when they are written) or borrowed (extents in the ring,
+ * which the reader's pins keep in place). Nothing is copied: heads and bodies of many frames go out
+ * in one sendmsg(). Loop thread.
  */
 #pragma once
 
@@ -29,7 +30,8 @@ struct output_part {
         size_t head_size; /* at most OUTPUT_HEAD_MAX */
         const void *body; /* may be NULL */
         size_t body_size;
-        void *take_memory;                    /* freed when the frame is written or dropped; NULL: the body is borrowed */
+        /* freed when the frame is written or dropped; NULL: the body is borrowed */
+        void *take_memory;
         uint64_t answer_bytes, payload_bytes; /* how it is counted while it waits */
         bool is_wake, is_entry;
         int *take_fds; /* closed likewise; the array itself is the caller's */

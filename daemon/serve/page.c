@@ -24,7 +24,8 @@ struct page {
         const void *filter;
         json_t *rows;
         size_t limit, bytes, looked_at;
-        const struct catalog_run *last_run; /* what was looked at last; NULL: nothing yet. Of a run that does not match, any item */
+        /* what was looked at last; NULL: nothing yet. Of a run that does not match, any item */
+        const struct catalog_run *last_run;
         size_t last_index;
 };
 
@@ -62,10 +63,13 @@ static int parse_place(struct rpc_call *call, const struct catalog *catalog, str
                 return rpc_fail(call, WIRE_E_PARAMS, "after: not a place of this list");
         slash = strchr(text + 17, '/');
         if (slash) {
-                place->run = name_from_hex(text + 17, (size_t)(slash - text - 17), &place->run_size);
+                place->run = name_from_hex(text + 17, (size_t)(slash - text - 17),
+                                           &place->run_size);
                 place->item = name_from_hex(slash + 1, strlen(slash + 1), &place->item_size);
         }
-        return place->run && place->item ? 0 : rpc_fail(call, WIRE_E_PARAMS, "after: not a place of this list");
+        return place->run && place->item
+                       ? 0
+                       : rpc_fail(call, WIRE_E_PARAMS, "after: not a place of this list");
 }
 
 static json_t *print_place(const struct page *page) {
@@ -75,7 +79,8 @@ static json_t *print_place(const struct page *page) {
         json_t *source_id = name_id(run->source->id);
         json_t *run_hex = name_hex(run->name.bytes, run->name.size);
         json_t *item_hex = item ? name_hex(item, item_size) : NULL;
-        json_t *place = json_sprintf("%s/%s/%s", json_string_value(source_id), json_string_value(run_hex),
+        json_t *place = json_sprintf("%s/%s/%s", json_string_value(source_id),
+                                     json_string_value(run_hex),
                                      item_hex ? json_string_value(item_hex) : "");
 
         json_decref(source_id);
@@ -106,7 +111,8 @@ static size_t find_run(const struct catalog_source *source, const struct place *
 }
 
 static bool is_full(const struct page *page) {
-        return json_array_size(page->rows) >= page->limit || page->bytes >= BYTES_MOST || page->looked_at >= LOOKED_AT_MOST;
+        return json_array_size(page->rows) >= page->limit || page->bytes >= BYTES_MOST ||
+               page->looked_at >= LOOKED_AT_MOST;
 }
 
 /* Adds the run's items from index on. 0; 1: the page is full and something is left; -ENOMEM. */
@@ -130,12 +136,14 @@ static int take_run(struct page *page, const struct catalog_run *run, size_t ind
         return 0;
 }
 
-static int take_source(struct page *page, const struct catalog_source *source, const struct place *place) {
+static int take_source(struct page *page, const struct catalog_source *source,
+                       const struct place *place) {
         size_t first = place->run ? find_run(source, place) : 0;
 
         for (size_t i = first; i < source->run_count; i++) {
                 const struct catalog_run *run = source->runs[i];
-                bool begun = place->run && i == first && !compare(&run->name, place->run, place->run_size);
+                bool begun = place->run && i == first &&
+                             !compare(&run->name, place->run, place->run_size);
                 int r;
 
                 if (is_full(page))
@@ -146,27 +154,29 @@ static int take_source(struct page *page, const struct catalog_source *source, c
                         page->last_index = 0;
                         continue;
                 }
-                r = take_run(page, run, begun ? page->items->behind(run, place->item, place->item_size) : 0);
+                r = take_run(page, run,
+                             begun ? page->items->behind(run, place->item, place->item_size) : 0);
                 if (r)
                         return r;
         }
         return 0;
 }
 
-static int take_sources(struct page *page, const struct catalog *catalog, const struct catalog_source *source,
-                        const struct place *place) {
+static int take_sources(struct page *page, const struct catalog *catalog,
+                        const struct catalog_source *source, const struct place *place) {
         static const struct place start = { 0 };
         int r = 0;
 
         for (size_t i = place->source_index; !r && i < catalog->source_count; i++) {
                 if (!source || source == catalog->sources[i])
-                        r = take_source(page, catalog->sources[i], i == place->source_index ? place : &start);
+                        r = take_source(page, catalog->sources[i],
+                                        i == place->source_index ? place : &start);
         }
         return r;
 }
 
-static int page_fill(struct rpc_call *call, struct page *page, const struct catalog *catalog, const struct catalog_source *source,
-                     json_t **ret_result) {
+static int page_fill(struct rpc_call *call, struct page *page, const struct catalog *catalog,
+                     const struct catalog_source *source, json_t **ret_result) {
         CLEANUP(place_deinit) struct place place = { 0 };
         int r = parse_place(call, catalog, &place);
         json_t *result;
@@ -182,9 +192,12 @@ static int page_fill(struct rpc_call *call, struct page *page, const struct cata
         return result ? 0 : -ENOMEM;
 }
 
-int page_answer(struct rpc_call *call, const struct catalog *catalog, const struct catalog_source *source,
-                const struct params_globs *runs, const struct page_items *items, const void *filter, json_t **ret_result) {
-        struct page page = { .items = items, .runs = runs, .filter = filter, .limit = PAGE_ROWS_MOST };
+int page_answer(struct rpc_call *call, const struct catalog *catalog,
+                const struct catalog_source *source, const struct params_globs *runs,
+                const struct page_items *items, const void *filter, json_t **ret_result) {
+        struct page page = {
+                .items = items, .runs = runs, .filter = filter, .limit = PAGE_ROWS_MOST
+        };
         uint64_t limit = PAGE_ROWS_MOST;
         int r = 0;
 

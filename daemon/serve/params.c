@@ -42,7 +42,8 @@ int params_u64(struct rpc_call *call, const char *key, uint64_t most, uint64_t *
         json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
 
         if (number < 0 || (uint64_t)number > most)
-                return rpc_fail(call, WIRE_E_PARAMS, "%s must be an integer from 0 to %llu", key, (unsigned long long)most);
+                return rpc_fail(call, WIRE_E_PARAMS, "%s must be an integer from 0 to %llu", key,
+                                (unsigned long long)most);
         *ret_number = (uint64_t)number;
         return 0;
 }
@@ -87,12 +88,14 @@ static char *glob_dup(const json_t *value, bool hex) {
         return glob;
 }
 
-static int globs_add(struct rpc_call *call, const char *key, const json_t *value, bool hex, struct params_globs *globs) {
+static int globs_add(struct rpc_call *call, const char *key, const json_t *value, bool hex,
+                     struct params_globs *globs) {
         size_t more = json_is_array(value) ? json_array_size(value) : 1;
         char **grown;
 
         if (more > PARAMS_GLOBS_MOST - globs->count)
-                return rpc_fail(call, WIRE_E_LIMIT, "%s: more than %d globs", key, PARAMS_GLOBS_MOST);
+                return rpc_fail(call, WIRE_E_LIMIT, "%s: more than %d globs", key,
+                                PARAMS_GLOBS_MOST);
         grown = realloc(globs->globs, (globs->count + more + 1) * sizeof(*grown));
         if (!grown)
                 return -ENOMEM;
@@ -101,7 +104,8 @@ static int globs_add(struct rpc_call *call, const char *key, const json_t *value
                 char *glob = glob_dup(json_is_array(value) ? json_array_get(value, i) : value, hex);
 
                 if (!glob)
-                        return rpc_fail(call, WIRE_E_PARAMS, "%s must be a string%s or a list of them", key,
+                        return rpc_fail(call, WIRE_E_PARAMS,
+                                        "%s must be a string%s or a list of them", key,
                                         hex ? " of hex digits" : "");
                 globs->globs[globs->count++] = glob;
         }

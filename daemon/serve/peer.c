@@ -52,8 +52,7 @@ static void on_closed(void *userdata) {
         struct server *server = peer->server;
         bool is_private = peer->is_private;
 
-        list_for_each (node, &peer->calls)
-                peer_call_free(list_owner(node, struct peer_call, link));
+        list_for_each(node, &peer->calls) peer_call_free(list_owner(node, struct peer_call, link));
         session_free(peer->session);
         list_remove(&peer->link);
         free(peer);
@@ -68,7 +67,8 @@ static const struct connection_operations operations = {
         .on_closed = on_closed,
 };
 
-int peer_new(struct server *server, uv_loop_t *loop, int take_fd, uid_t uid, pid_t pid, bool is_private) {
+int peer_new(struct server *server, uv_loop_t *loop, int take_fd, uid_t uid, pid_t pid,
+             bool is_private) {
         CLEANUP(close_fdp) int fd = take_fd;
         CLEANUP(freep) struct peer *peer = calloc(1, sizeof(*peer));
         int r;
@@ -93,7 +93,8 @@ int peer_call_new(struct rpc_call *rpc, struct peer_call **ret_call) {
         struct peer_call *call;
 
         if (peer->call_count >= PEER_CALLS_MOST)
-                return rpc_fail(rpc, WIRE_E_LIMIT, "more than %d calls wait for their answers", PEER_CALLS_MOST);
+                return rpc_fail(rpc, WIRE_E_LIMIT, "more than %d calls wait for their answers",
+                                PEER_CALLS_MOST);
         call = calloc(1, sizeof(*call));
         if (!call)
                 return -ENOMEM;

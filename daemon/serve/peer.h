@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer: who is at the other end of one connection, and what it has going on: a session, and calls that are answered later.
- * All of it ends with the connection. Loop thread.
+ * A peer: who is at the other end of one connection, and what it has going on: a session, and calls
+ * that are answered later. All of it ends with the connection. Loop thread.
  */
 #pragma once
 
@@ -47,12 +47,19 @@ struct peer_call {
 };
 
 /* Takes the socket, on failure too. -errno. */
-int peer_new(struct server *server, uv_loop_t *loop, int take_fd, uid_t uid, pid_t pid, bool is_private);
+int peer_new(struct server *server, uv_loop_t *loop, int take_fd, uid_t uid, pid_t pid,
+             bool is_private);
 
-/* Notes that the call is answered later. *ret_call lives until peer_call_answer(), or ends with the peer. RPC_FAILED, -ENOMEM. */
+/*
+ * Notes that the call is answered later. *ret_call lives until peer_call_answer(), or ends with the
+ * peer. RPC_FAILED, -ENOMEM.
+ */
 int peer_call_new(struct rpc_call *rpc, struct peer_call **ret_call);
 
-/* Answers and frees it; its request is done or was cancelled. Takes the message: rpc_result(call->id, ...) or rpc_error(). */
+/*
+ * Answers and frees it; its request is done or was cancelled. Takes the message:
+ * rpc_result(call->id, ...) or rpc_error().
+ */
 void peer_call_answer(struct peer_call *call, json_t *take_message);
 
 /* Frees it without an answer (the caller answers), cancelling its request. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jansson bounds depth and numbers; the frame bounds the size. What is left is to tell apart who gets which error. */
+/*
+ * jansson bounds depth and numbers; the frame bounds the size. What is left is to tell apart who
+ * gets which error.
+ */
 #include "daemon/serve/rpc.h"
 
 #include <stdarg.h>
@@ -20,13 +23,15 @@ static json_t *text_or(const char *text, const char *otherwise) {
 }
 
 json_t *rpc_error(json_t *id, int code, const char *message, json_t *take_data) {
-        json_t *error = json_pack("{s:i, s:o, s:o*}", "code", code, "message", text_or(message, "failed"), "data", take_data);
+        json_t *error = json_pack("{s:i, s:o, s:o*}", "code", code, "message",
+                                  text_or(message, "failed"), "data", take_data);
 
         return json_pack("{s:s, s:O?, s:o}", "jsonrpc", "2.0", "id", id, "error", error);
 }
 
 json_t *rpc_notification(const char *method, json_t *take_params) {
-        return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", take_params);
+        return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params",
+                         take_params);
 }
 
 int rpc_fail(struct rpc_call *call, int code, const char *format, ...) {
@@ -37,7 +42,8 @@ int rpc_fail(struct rpc_call *call, int code, const char *format, ...) {
         vsnprintf(message, sizeof(message), format, arguments);
         va_end(arguments);
         json_decref(call->error);
-        call->error = json_pack("{s:i, s:o}", "code", code, "message", text_or(message, "the parameters are not right"));
+        call->error = json_pack("{s:i, s:o}", "code", code, "message",
+                                text_or(message, "the parameters are not right"));
         return RPC_FAILED;
 }
 
@@ -45,7 +51,8 @@ static json_t *answer_error(const struct rpc_call *call, int code, const char *m
         return call->id ? rpc_error(call->id, code, message, NULL) : NULL;
 }
 
-static const struct rpc_method *find_method(const struct rpc_method *methods, size_t count, const char *name) {
+static const struct rpc_method *find_method(const struct rpc_method *methods, size_t count,
+                                            const char *name) {
         for (size_t i = 0; i < count; i++) {
                 if (!strcmp(methods[i].name, name))
                         return &methods[i];
@@ -63,7 +70,8 @@ static json_t *run_method(const struct rpc_method *method, struct rpc_call *call
                 json_t *error = steal_pointer(&call->error);
 
                 if (call->id)
-                        return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", call->id, "error", error);
+                        return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", call->id,
+                                         "error", error);
                 json_decref(error);
                 return NULL;
         }
@@ -77,8 +85,8 @@ static json_t *run_method(const struct rpc_method *method, struct rpc_call *call
 }
 
 /* The request is an object with a right id, or none. */
-static json_t *call_method(const struct rpc_method *methods, size_t count, struct rpc_caller caller, const json_t *request,
-                           struct rpc_call *call) {
+static json_t *call_method(const struct rpc_method *methods, size_t count, struct rpc_caller caller,
+                           const json_t *request, struct rpc_call *call) {
         const char *version = json_string_value(json_object_get(request, "jsonrpc"));
         const char *name = json_string_value(json_object_get(request, "method"));
         const json_t *params = json_object_get(request, "params");
@@ -93,7 +101,8 @@ static json_t *call_method(const struct rpc_method *methods, size_t count, struc
         if (caller.framed && !caller.greeted && !(method->flags & RPC_FIRST))
                 return answer_error(call, WIRE_E_INVALID, "hello must come first");
         if (!caller.framed && (method->flags & RPC_FRAMED))
-                return answer_error(call, WIRE_E_NOT_ALLOWED, "this method needs a framed connection");
+                return answer_error(call, WIRE_E_NOT_ALLOWED,
+                                    "this method needs a framed connection");
         if (params && !json_is_object(params))
                 return answer_error(call, WIRE_E_PARAMS, "params must be an object");
         none = params ? NULL : json_object();
@@ -103,8 +112,8 @@ static json_t *call_method(const struct rpc_method *methods, size_t count, struc
         return reply;
 }
 
-json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count, struct rpc_caller caller, void *userdata,
-                     const char *text, size_t size) {
+json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count,
+                     struct rpc_caller caller, void *userdata, const char *text, size_t size) {
         struct rpc_call call = { .userdata = userdata };
         json_error_t problem;
         json_t *request = json_loadb(text, size, 0, &problem);
@@ -113,11 +122,14 @@ json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count, stru
         if (!request)
                 return rpc_error(NULL, WIRE_E_PARSE, problem.text, NULL);
         if (json_is_array(request)) {
-                reply = rpc_error(NULL, WIRE_E_INVALID, "batches are not supported: send one request at a time", NULL);
+                reply = rpc_error(NULL, WIRE_E_INVALID,
+                                  "batches are not supported: send one request at a time", NULL);
         } else {
                 call.id = json_object_get(request, "id");
-                if (call.id && !json_is_string(call.id) && !json_is_number(call.id) && !json_is_null(call.id))
-                        reply = rpc_error(NULL, WIRE_E_INVALID, "an id is a string or a number", NULL);
+                if (call.id && !json_is_string(call.id) && !json_is_number(call.id) &&
+                    !json_is_null(call.id))
+                        reply = rpc_error(NULL, WIRE_E_INVALID, "an id is a string or a number",
+                                          NULL);
                 else
                         reply = call_method(methods, method_count, caller, request, &call);
         }

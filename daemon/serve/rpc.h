@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON-RPC 2.0 without a transport: a text in, a method of a table called, a message out. Loop thread; no state of its own.
+ * JSON-RPC 2.0 without a transport: a text in, a method of a table called, a message out. Loop
+ * thread; no state of its own.
  *
- * A notification (a request without an id) is never answered, not even with an error. Batches are not supported and are
- * answered with one error.
+ * A notification (a request without an id) is never answered, not even with an error. Batches are
+ * not supported and are answered with one error.
  */
 #pragma once
 
@@ -20,7 +21,10 @@ struct rpc_call {
         json_t *error;        /* set by rpc_fail() */
 };
 
-/* Outcomes of a handler. 0: *ret_result is the answer and the caller's; -errno: answered as an internal error. */
+/*
+ * Outcomes of a handler. 0: *ret_result is the answer and the caller's; -errno: answered as an
+ * internal error.
+ */
 enum rpc_outcome {
         RPC_LATER = 1,  /* the handler keeps a reference of the id and answers by itself */
         RPC_FAILED = 2, /* rpc_fail() was called */
@@ -42,12 +46,16 @@ struct rpc_caller {
         bool greeted; /* has said hello; taken for granted in the line mode */
 };
 
-/* Handles one text. Returns the message to send, the caller's, or NULL for none (also when there is no memory). */
-json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count, struct rpc_caller caller, void *userdata,
-                     const char *text, size_t size);
+/*
+ * Handles one text. Returns the message to send, the caller's, or NULL for none (also when there is
+ * no memory).
+ */
+json_t *rpc_dispatch(const struct rpc_method *methods, size_t method_count,
+                     struct rpc_caller caller, void *userdata, const char *text, size_t size);
 
 /* Notes why the call fails; returns RPC_FAILED. */
-int rpc_fail(struct rpc_call *call, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int rpc_fail(struct rpc_call *call, int code, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 /* Messages, the caller's; NULL when there is no memory. id may be NULL (unknown). */
 json_t *rpc_result(json_t *id, json_t *take_result);

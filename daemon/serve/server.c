@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `progress` is paced: the first change is told at once, the next ones when a one-shot timer fires, which is only started while
- * something has changed. Adding up a source costs time that grows with its files, so the pace slows down with it.
+ * `progress` is paced: the first change is told at once, the next ones when a one-shot timer fires,
+ * which is only started while something has changed. Adding up a source costs time that grows with
+ * its files, so the pace slows down with it.
  */
 #include "daemon/serve/server.h"
 
@@ -70,7 +71,8 @@ static void finish_close(struct server *server) {
         void (*on_closed)(void *userdata) = server->on_closed;
         void *userdata = server->closed_userdata;
 
-        if (!server->closing || !server->listener_closed || !server->timer_closed || server->peer_count)
+        if (!server->closing || !server->listener_closed || !server->timer_closed ||
+            server->peer_count)
                 return;
         server_free(server);
         on_closed(userdata);
@@ -86,17 +88,18 @@ void server_peer_gone(struct server *server, bool was_private) {
 
 /* Sends a notification to everybody whom it interests; takes params. */
 static void notify(struct server *server, const char *method, json_t *take_params) {
-        list_for_each (node, &server->peers) {
+        list_for_each(node, &server->peers) {
                 struct peer *peer = list_owner(node, struct peer, link);
 
                 if (take_params && peer_listens(peer))
-                        connection_notify(peer->connection, rpc_notification(method, json_incref(take_params)));
+                        connection_notify(peer->connection,
+                                          rpc_notification(method, json_incref(take_params)));
         }
         json_decref(take_params);
 }
 
 static bool somebody_listens(const struct server *server) {
-        list_for_each (node, &server->peers) {
+        list_for_each(node, &server->peers) {
                 if (peer_listens(list_owner(node, struct peer, link)))
                         return true;
         }
@@ -111,11 +114,13 @@ static void tell_progress(struct server *server) {
 
         if (somebody_listens(server)) {
                 for (size_t i = 0; i < server->changed_count; i++)
-                        notify(server, "progress", catalog_json_progress(server->changed[i], counters));
+                        notify(server, "progress",
+                               catalog_json_progress(server->changed[i], counters));
         }
         server->changed_count = 0;
         cost_ms = (uv_hrtime() - begin_ns) / 1000000;
-        uv_timer_start(&server->progress_timer, on_progress_timer, max_u64(PROGRESS_MS, PROGRESS_SHARE * cost_ms), 0);
+        uv_timer_start(&server->progress_timer, on_progress_timer,
+                       max_u64(PROGRESS_MS, PROGRESS_SHARE * cost_ms), 0);
 }
 
 static void on_progress_timer(uv_timer_t *timer) {
@@ -149,7 +154,8 @@ static void on_progress(void *userdata, const struct catalog_source *source) {
                 return;
         note_changed(server, source);
         if (!uv_is_active((uv_handle_t *)&server->progress_timer))
-                uv_timer_start(&server->progress_timer, on_progress_timer, 0, 0); /* not from inside the pipeline */
+                /* not from inside the pipeline */
+                uv_timer_start(&server->progress_timer, on_progress_timer, 0, 0);
 }
 
 static json_t *params_of(const struct catalog_source *source) {
@@ -191,13 +197,15 @@ static void on_file_replaced(void *userdata, const struct catalog_file *file) {
 }
 
 /* One warning a file; what follows is in `files` and in the counters. */
-static void on_file_damaged(void *userdata, const struct catalog_file *file, const struct catalog_damage *damage) {
+static void on_file_damaged(void *userdata, const struct catalog_file *file,
+                            const struct catalog_damage *damage) {
         struct server *server = userdata;
         json_t *params = params_of_file(file);
 
         if (file->damaged <= 1)
-                log_warning("damaged record skipped", "source=%s path=%s offset=%llu reason=\"%s\"", file->run->source->name,
-                            file->path.bytes, (unsigned long long)damage->offset, damage->reason);
+                log_warning("damaged record skipped", "source=%s path=%s offset=%llu reason=\"%s\"",
+                            file->run->source->name, file->path.bytes,
+                            (unsigned long long)damage->offset, damage->reason);
         json_object_set_new(params, "offset", catalog_json_number(damage->offset));
         json_object_set_new(params, "bytes", catalog_json_number(damage->size_bytes));
         json_object_set_new(params, "reason", json_string(damage->reason));
@@ -207,16 +215,17 @@ static void on_file_damaged(void *userdata, const struct catalog_file *file, con
 static void on_file_failed(void *userdata, const struct catalog_file *file) {
         struct server *server = userdata;
 
-        log_warning("file cannot be read", "source=%s path=%s code=%s message=\"%s\"", file->run->source->name, file->path.bytes,
-                    file->failure.code, file->failure.message);
+        log_warning("file cannot be read", "source=%s path=%s code=%s message=\"%s\"",
+                    file->run->source->name, file->path.bytes, file->failure.code,
+                    file->failure.message);
         notify(server, "file_failed", add_failure(params_of_file(file), &file->failure));
 }
 
 static void on_source_failing(void *userdata, const struct catalog_source *source) {
         struct server *server = userdata;
 
-        log_warning("source cannot be listed", "source=%s code=%s message=\"%s\"", source->name, source->failure.code,
-                    source->failure.message);
+        log_warning("source cannot be listed", "source=%s code=%s message=\"%s\"", source->name,
+                    source->failure.code, source->failure.message);
         notify(server, "source_failing", add_failure(params_of(source), &source->failure));
 }
 
@@ -252,7 +261,8 @@ static void refuse(int take_fd, int code, const char *message) {
         CLEANUP(close_fdp) int fd = take_fd;
         json_t *error = rpc_error(NULL, code, message, NULL);
         CLEANUP(freep) char *text = error ? json_dumps(error, JSON_COMPACT) : NULL;
-        struct wire_header header = { .type = WIRE_JSON, .size_bytes = text ? (uint32_t)strlen(text) : 0 };
+        struct wire_header header = { .type = WIRE_JSON,
+                                      .size_bytes = text ? (uint32_t)strlen(text) : 0 };
         struct iovec parts[2] = { { &header, sizeof(header) }, { text, header.size_bytes } };
         struct msghdr frame = { .msg_iov = parts, .msg_iovlen = 2 };
 
@@ -274,18 +284,21 @@ static void on_connection(void *userdata, int take_fd, uid_t uid, pid_t pid) {
         int r;
 
         if (!is_allowed(server, uid)) {
-                log_warning("client refused", "uid=%u pid=%d reason=allow_uids", (unsigned)uid, (int)pid);
+                log_warning("client refused", "uid=%u pid=%d reason=allow_uids", (unsigned)uid,
+                            (int)pid);
                 refuse(take_fd, WIRE_E_NOT_ALLOWED, "this user is not in allow_uids");
                 return;
         }
         if (server->peer_count >= server->options.connections_max) {
-                log_warning("client refused", "uid=%u pid=%d reason=connections_max", (unsigned)uid, (int)pid);
+                log_warning("client refused", "uid=%u pid=%d reason=connections_max", (unsigned)uid,
+                            (int)pid);
                 refuse(take_fd, WIRE_E_LIMIT, "the daemon has as many connections as it may");
                 return;
         }
         r = take_peer(server, take_fd, uid, pid, false);
         if (r)
-                log_warning("client lost", "uid=%u pid=%d error=\"%s\"", (unsigned)uid, (int)pid, strerror(-r));
+                log_warning("client lost", "uid=%u pid=%d error=\"%s\"", (unsigned)uid, (int)pid,
+                            strerror(-r));
 }
 
 /* The whole of options, with its own copies. The descriptor is not kept here. */
@@ -302,7 +315,10 @@ static int copy_options(struct server *server, const struct server_options *opti
                 server->options.connections_max = SERVER_CONNECTIONS_MOST;
         if (uids && uids_size)
                 memcpy(uids, options->allow_uids, uids_size);
-        return uids && server->options.version && (server->options.socket_path || !options->socket_path) ? 0 : -ENOMEM;
+        return uids && server->options.version &&
+                               (server->options.socket_path || !options->socket_path)
+                       ? 0
+                       : -ENOMEM;
 }
 
 static void server_freep(struct server **server) {
@@ -310,8 +326,8 @@ static void server_freep(struct server **server) {
                 server_free(*server);
 }
 
-int server_new(uv_loop_t *loop, struct pipeline *pipeline, const struct server_options *options, struct server **ret_server,
-               char **ret_error) {
+int server_new(uv_loop_t *loop, struct pipeline *pipeline, const struct server_options *options,
+               struct server **ret_server, char **ret_error) {
         CLEANUP(close_fdp) int fd = options->socket_fd;
         CLEANUP(server_freep) struct server *server = calloc(1, sizeof(*server));
         int r = server ? copy_options(server, options) : -ENOMEM;
@@ -325,7 +341,8 @@ int server_new(uv_loop_t *loop, struct pipeline *pipeline, const struct server_o
         server->started_ns = uv_hrtime();
         list_init(&server->peers);
         if (server->options.socket_path)
-                r = listener_new(loop, server->options.socket_path, on_connection, server, &server->listener, ret_error);
+                r = listener_new(loop, server->options.socket_path, on_connection, server,
+                                 &server->listener, ret_error);
         if (!r && fd >= 0)
                 r = take_peer(server, steal_fd(&fd), geteuid(), 0, true);
         if (r)
@@ -358,7 +375,7 @@ void server_close(struct server *server, void (*on_closed)(void *userdata), void
         server->on_closed = on_closed;
         server->closed_userdata = userdata;
         pipeline_listen(server->pipeline, &nothing, NULL);
-        list_for_each (node, &server->peers)
+        list_for_each(node, &server->peers)
                 connection_fail(list_owner(node, struct peer, link)->connection);
         uv_close((uv_handle_t *)&server->progress_timer, on_timer_closed);
         listener_close(server->listener, on_listener_closed, server);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server: the listener, everybody who is connected, and what is told to them without being asked. Loop thread.
+ * The server: the listener, everybody who is connected, and what is told to them without being
+ * asked. Loop thread.
  *
  * It listens to the pipeline's events (pipeline_listen) for notifications and for the log.
  */
@@ -20,28 +21,33 @@ struct server;
 #define SERVER_CONNECTIONS_MOST 1024u
 
 struct server_options {
-        const char *socket_path; /* where to listen (common/socket_path.h); NULL: a private daemon */
-        int socket_fd;           /* of a private daemon: a connected socket, taken on failure too; else -1 */
+        /* where to listen (common/socket_path.h); NULL: a private daemon */
+        const char *socket_path;
+        /* of a private daemon: a connected socket, taken on failure too; else -1 */
+        int socket_fd;
         const char *version;     /* "headraced 0.1.0" */
         uint64_t settings_id;    /* common/settings_id.h */
         uint64_t inflight_bytes; /* the budget, for `status` */
-        const uid_t *allow_uids; /* count 0: whoever the socket's mode lets in; else these, root and our own */
+        /* count 0: whoever the socket's mode lets in; else these, root and our own */
+        const uid_t *allow_uids;
         size_t allow_uid_count;
-        unsigned connections_max;       /* 0: SERVER_CONNECTIONS_MOST */
-        void (*on_end)(void *userdata); /* the private socket's client has gone: time to exit. From the loop */
+        unsigned connections_max; /* 0: SERVER_CONNECTIONS_MOST */
+        /* the private socket's client has gone: time to exit. From the loop */
+        void (*on_end)(void *userdata);
         void *userdata;
 };
 
 /*
- * Starts to serve. Strings and lists of options are copied. Outcomes and *ret_error as listener_new() (daemon/serve/listener.h):
- * LISTENER_E_RUNNING (1) where another daemon has the path.
+ * Starts to serve. Strings and lists of options are copied. Outcomes and *ret_error as
+ * listener_new() (daemon/serve/listener.h): LISTENER_E_RUNNING (1) where another daemon has the
+ * path.
  */
-int server_new(uv_loop_t *loop, struct pipeline *pipeline, const struct server_options *options, struct server **ret_server,
-               char **ret_error);
+int server_new(uv_loop_t *loop, struct pipeline *pipeline, const struct server_options *options,
+               struct server **ret_server, char **ret_error);
 
 /*
- * Stops listening, closes every connection and frees the readers; on_closed follows, from the loop, when no handle is left. The
- * server is freed then. To be called before pipeline_close().
+ * Stops listening, closes every connection and frees the readers; on_closed follows, from the loop,
+ * when no handle is left. The server is freed then. To be called before pipeline_close().
  */
 void server_close(struct server *server, void (*on_closed)(void *userdata), void *userdata);
 

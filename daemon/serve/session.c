@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables of reader_operations, one for each transport. The reader must not be called from inside of its operations, so
- * what a flush finds acknowledged is handed over in the loop's next turn (connection_soon).
+ * Two tables of reader_operations, one for each transport. The reader must not be called from
+ * inside of its operations, so what a flush finds acknowledged is handed over in the loop's next
+ * turn (connection_soon).
  */
 #include "daemon/serve/session.h"
 
@@ -37,7 +38,8 @@ const char *session_transport_name(enum session_transport transport) {
 /* The stream cannot go on: says why and closes the connection. */
 static void session_break(struct session *session, int code, const char *message) {
         session->ended = true;
-        log_warning("session closed", "session=%llu reason=\"%s\"", (unsigned long long)session->number, message);
+        log_warning("session closed", "session=%llu reason=\"%s\"",
+                    (unsigned long long)session->number, message);
         connection_finish_with_error(session->connection, code, message);
 }
 
@@ -47,7 +49,8 @@ static uint64_t read_acked(struct session *session) {
 
         if (claimed >= session->acked && claimed <= session->pushed)
                 return claimed;
-        session_break(session, WIRE_E_INVALID, "acked is not between what was acknowledged before and what was sent");
+        session_break(session, WIRE_E_INVALID,
+                      "acked is not between what was acknowledged before and what was sent");
         return session->acked;
 }
 
@@ -69,13 +72,15 @@ void session_wake(struct session *session) {
 
 /* An inline entry that still waits to be written needs its memory: nobody can have done with it. */
 static uint64_t sent(const struct session *session) {
-        return session->pushed - (session->queue ? 0 : connection_extents_waiting(session->connection));
+        return session->pushed -
+               (session->queue ? 0 : connection_extents_waiting(session->connection));
 }
 
 void session_acknowledge(struct session *session, uint64_t position) {
         session->acks_by_message = true;
         if (position < session->acked || position > sent(session)) {
-                session_break(session, WIRE_E_INVALID, "ack: position is not between the last one and what was sent");
+                session_break(session, WIRE_E_INVALID,
+                              "ack: position is not between the last one and what was sent");
                 return;
         }
         session->acked = position;
@@ -109,7 +114,10 @@ static void map_flush(void *userdata) {
                 connection_soon(session->connection);
 }
 
-/* What is returned counts at once; the reader hears of it once more in the next turn, in case it only compared. */
+/*
+ * What is returned counts at once; the reader hears of it once more in the next turn, in case it
+ * only compared.
+ */
 static uint64_t map_set_kick(void *userdata, uint64_t kick_at) {
         struct session *session = userdata;
 
@@ -158,14 +166,19 @@ static void source_failed(void *userdata, const struct catalog_source *source) {
 
         session->ended = true;
         name_set(params, "source", source->name, strlen(source->name));
-        json_object_set_new(params, "data", json_pack("{s:O}", "code", json_object_get(params, "code")));
+        json_object_set_new(params, "data",
+                            json_pack("{s:O}", "code", json_object_get(params, "code")));
         json_object_set_new(params, "code", json_integer(WIRE_E_SOURCE));
         if (session->queue)
                 ring_queue_end(session->queue);
-        connection_send_json(session->connection, rpc_notification("stream_failed", params), NULL, 0);
+        connection_send_json(session->connection, rpc_notification("stream_failed", params), NULL,
+                             0);
 }
 
-/* The reader has looked at the same claims and found them wrong, or there is no memory for what it has to say. */
+/*
+ * The reader has looked at the same claims and found them wrong, or there is no memory for what it
+ * has to say.
+ */
 static void broken(void *userdata, int error) {
         struct session *session = userdata;
 
@@ -179,7 +192,8 @@ static void broken(void *userdata, int error) {
 
 static const struct reader_operations operations[] = {
         [SESSION_MAP] = { map_has_room, map_push, map_flush, map_set_kick, source_failed, broken },
-        [SESSION_INLINE] = { inline_has_room, inline_push, inline_flush, inline_set_kick, source_failed, broken },
+        [SESSION_INLINE] = { inline_has_room, inline_push, inline_flush, inline_set_kick,
+                             source_failed, broken },
 };
 
 static void session_freep(struct session **session) {
@@ -201,9 +215,9 @@ static int open_queue(struct session *session, const struct ring *ring, int ret_
         return r;
 }
 
-int session_new(struct pipeline *pipeline, struct connection *connection, uint64_t number, enum session_transport transport,
-                const struct reader_options *options, struct session **ret_session, int ret_fds[SESSION_FDS],
-                uint64_t *ret_ring_bytes) {
+int session_new(struct pipeline *pipeline, struct connection *connection, uint64_t number,
+                enum session_transport transport, const struct reader_options *options,
+                struct session **ret_session, int ret_fds[SESSION_FDS], uint64_t *ret_ring_bytes) {
         CLEANUP(session_freep) struct session *session = calloc(1, sizeof(*session));
         int fds[SESSION_FDS] = { -1, -1, -1 };
         int r = 0;
@@ -215,7 +229,8 @@ int session_new(struct pipeline *pipeline, struct connection *connection, uint64
         if (transport == SESSION_MAP)
                 r = open_queue(session, pipeline_ring(pipeline), fds);
         if (!r)
-                r = reader_new(pipeline, options, &operations[transport], session, &session->reader, ret_ring_bytes);
+                r = reader_new(pipeline, options, &operations[transport], session, &session->reader,
+                               ret_ring_bytes);
         if (r) {
                 for (size_t i = 0; i < SESSION_FDS; i++)
                         close_fdp(&fds[i]);

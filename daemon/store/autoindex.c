@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three steps: bytes become UTF-8 (clean_*), the array is cut into its elements (frame), and jansson parses each element. Cutting
- * needs to know only where strings and nesting are; whether an element is right is jansson's to say.
+ * Three steps: bytes become UTF-8 (clean_*), the array is cut into its elements (frame), and
+ * jansson parses each element. Cutting needs to know only where strings and nesting are; whether an
+ * element is right is jansson's to say.
  */
 #include "daemon/store/autoindex.h"
 
@@ -22,9 +23,12 @@ enum place {
         PLACE_AFTER,   /* the array */
 };
 
-void autoindex_init(struct autoindex *index, bool (*on_entry)(void *userdata, const struct autoindex_entry *entry),
+void autoindex_init(struct autoindex *index,
+                    bool (*on_entry)(void *userdata, const struct autoindex_entry *entry),
                     void *userdata) {
-        *index = (struct autoindex){ .on_entry = on_entry, .userdata = userdata, .place = PLACE_BEFORE };
+        *index = (struct autoindex){ .on_entry = on_entry,
+                                     .userdata = userdata,
+                                     .place = PLACE_BEFORE };
 }
 
 void autoindex_deinit(struct autoindex *index) {
@@ -70,22 +74,30 @@ static int64_t read_mtime(const json_t *value) {
         if (json_is_number(value)) {
                 double number = json_number_value(value);
 
-                return number > -9e9 && number < 9e9 ? (int64_t)floor(number * 1e3) * 1000000 : INT64_MIN;
+                return number > -9e9 && number < 9e9 ? (int64_t)floor(number * 1e3) * 1000000
+                                                     : INT64_MIN;
         }
         if (!json_is_string(value))
                 return INT64_MIN;
         seconds = curl_getdate(json_string_value(value), NULL);
-        return seconds == -1 || seconds > INT64_C(9000000000) || seconds < -INT64_C(9000000000) ? INT64_MIN
-                                                                                                : (int64_t)seconds * 1000000000;
+        return seconds == -1 || seconds > INT64_C(9000000000) || seconds < -INT64_C(9000000000)
+                       ? INT64_MIN
+                       : (int64_t)seconds * 1000000000;
 }
 
 static uint64_t read_size(const json_t *value) {
-        return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint64_t)json_integer_value(value) : UINT64_MAX;
+        return json_is_integer(value) && json_integer_value(value) >= 0
+                       ? (uint64_t)json_integer_value(value)
+                       : UINT64_MAX;
 }
 
-/* An object that is neither a file nor a directory, or has a name that no file can have, is passed over. */
+/*
+ * An object that is neither a file nor a directory, or has a name that no file can have, is passed
+ * over.
+ */
 static int tell_entry(struct autoindex *index, const json_t *object) {
-        const json_t *name = json_object_get(object, "name"), *type = json_object_get(object, "type");
+        const json_t *name = json_object_get(object, "name"),
+                     *type = json_object_get(object, "type");
         const char *type_name = json_is_string(type) ? json_string_value(type) : "file";
         CLEANUP(freep) char *copy = NULL;
         struct autoindex_entry entry = { 0 };
@@ -216,7 +228,10 @@ static int frame_private(struct autoindex *index, const uint8_t *bytes, size_t s
         return r;
 }
 
-/* Does the text go on as a pattern in which an x stands for a hexadecimal digit? 0 if not, else the pattern's size, or UTF8_INCOMPLETE. */
+/*
+ * Does the text go on as a pattern in which an x stands for a hexadecimal digit? 0 if not, else the
+ * pattern's size, or UTF8_INCOMPLETE.
+ */
 static size_t match(const uint8_t *bytes, size_t size, const char *pattern) {
         for (size_t i = 0; pattern[i]; i++) {
                 if (i == size)
@@ -232,10 +247,12 @@ static unsigned hex_value(uint8_t c) {
 }
 
 /*
- * Text that begins with a backslash: an escape of two characters, or a whole escaped code point of the private range, which jansson would make
- * look like one of ours. 0: handled as *ret_size bytes; 1: incomplete.
+ * Text that begins with a backslash: an escape of two characters, or a whole escaped code point of
+ * the private range, which jansson would make look like one of ours. 0: handled as *ret_size bytes;
+ * 1: incomplete.
  */
-static int take_escape(struct autoindex *index, const uint8_t *bytes, size_t size, size_t *ret_size) {
+static int take_escape(struct autoindex *index, const uint8_t *bytes, size_t size,
+                       size_t *ret_size) {
         size_t genuine = match(bytes, size, "\\udbff\\udfxx"), sequence;
         int r;
 
@@ -244,7 +261,8 @@ static int take_escape(struct autoindex *index, const uint8_t *bytes, size_t siz
         if (genuine) {
                 uint8_t code_point[4];
 
-                put_private((uint8_t)(hex_value(bytes[10]) << 4 | hex_value(bytes[11])), code_point);
+                put_private((uint8_t)(hex_value(bytes[10]) << 4 | hex_value(bytes[11])),
+                            code_point);
                 *ret_size = genuine;
                 return frame_private(index, code_point, sizeof(code_point));
         }
@@ -261,7 +279,8 @@ static int take_escape(struct autoindex *index, const uint8_t *bytes, size_t siz
 }
 
 /* One character of what came from the server. -EAGAIN: it is not all there. */
-static int take_character(struct autoindex *index, const uint8_t *bytes, size_t size, size_t *ret_size) {
+static int take_character(struct autoindex *index, const uint8_t *bytes, size_t size,
+                          size_t *ret_size) {
         size_t sequence;
 
         if (bytes[0] == '\\')

@@ -18,7 +18,8 @@ static void set_message(struct store_failure *failure, const char *format, va_li
         utf8_make_printable(failure->message, strlen(failure->message));
 }
 
-void failure_set(struct store_failure *ret_failure, enum store_failure_class class, const char *code, const char *format, ...) {
+void failure_set(struct store_failure *ret_failure, enum store_failure_class class,
+                 const char *code, const char *format, ...) {
         va_list arguments;
 
         failure_clear(ret_failure);
@@ -31,9 +32,11 @@ void failure_set(struct store_failure *ret_failure, enum store_failure_class cla
 
 /* What may go away by itself. Everything else is for whoever can change rights and mounts. */
 static bool errno_is_transient(int error) {
-        static const int transient[] = { EIO,        EAGAIN,       EINTR,     ENOMEM,       EMFILE,   ENFILE,
-                                         ESTALE,     ETIMEDOUT,    EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH,
-                                         ECONNRESET, ECONNREFUSED, ENOTCONN,  EBUSY,        EREMOTEIO };
+        static const int transient[] = { EIO,        EAGAIN,       EINTR,    ENOMEM,
+                                         EMFILE,     ENFILE,       ESTALE,   ETIMEDOUT,
+                                         EHOSTDOWN,  EHOSTUNREACH, ENETDOWN, ENETUNREACH,
+                                         ECONNRESET, ECONNREFUSED, ENOTCONN, EBUSY,
+                                         EREMOTEIO };
 
         for (size_t i = 0; i < ARRAY_SIZE(transient); i++) {
                 if (transient[i] == error)
@@ -47,7 +50,8 @@ void failure_set_errno(struct store_failure *ret_failure, int error, const char 
         char number[16];
 
         snprintf(number, sizeof(number), "errno %d", error);
-        failure_set(ret_failure, errno_is_transient(error) ? STORE_TRANSIENT : STORE_PERMANENT, name ? name : number, "%s: %s",
+        failure_set(ret_failure, errno_is_transient(error) ? STORE_TRANSIENT : STORE_PERMANENT,
+                    name ? name : number, "%s: %s",
                     strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", thing);
 }
 
@@ -77,7 +81,8 @@ static const struct {
 
 void failure_set_status(struct store_failure *ret_failure, long status, const char *thing) {
         enum store_failure_class class = status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT;
-        const char *words = status >= 300 && status < 400 ? "Redirect that is not followed" : "Unexpected status";
+        const char *words = status >= 300 && status < 400 ? "Redirect that is not followed"
+                                                          : "Unexpected status";
         char code[16];
 
         for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {

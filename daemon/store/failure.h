@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failures of storage in words: what class they are, and a message that names the thing. Messages are printable UTF-8,
- * whatever bytes the names in them have.
+ * Failures of storage in words: what class they are, and a message that names the thing. Messages
+ * are printable UTF-8, whatever bytes the names in them have.
  */
 #pragma once
 
 #include "daemon/store/store.h"
 
 /* Fills the failure; what does not fit is cut. retry_after_ms is 0. */
-void failure_set(struct store_failure *ret_failure, enum store_failure_class class, const char *code, const char *format, ...)
-        __attribute__((format(printf, 4, 5)));
+void failure_set(struct store_failure *ret_failure, enum store_failure_class class,
+                 const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 void failure_clear(struct store_failure *ret_failure);
 

@@ -49,7 +49,10 @@ static void take_status(struct http_answer *answer, const char *line, const char
                 answer->status = (long)status;
 }
 
-/* "bytes 0-99/1000", "bytes 0-99" followed by a slash and an asterisk, "bytes" followed by an asterisk and "/1000". */
+/*
+ * "bytes 0-99/1000", "bytes 0-99" followed by a slash and an asterisk, "bytes" followed by an
+ * asterisk and "/1000".
+ */
 static void take_content_range(struct http_answer *answer, const char *at, const char *end) {
         uint64_t begin = 0, last = 0;
 
@@ -59,7 +62,8 @@ static void take_content_range(struct http_answer *answer, const char *at, const
         if (at < end && *at == '*') {
                 at++;
         } else {
-                if (!take_number(&at, end, &begin) || at == end || *at++ != '-' || !take_number(&at, end, &last) || last < begin)
+                if (!take_number(&at, end, &begin) || at == end || *at++ != '-' ||
+                    !take_number(&at, end, &last) || last < begin)
                         return;
                 answer->has_range = true;
                 answer->range_begin = begin;
@@ -74,17 +78,21 @@ static void take_content_length(struct http_answer *answer, const char *at, cons
         take_number(&at, end, &answer->content_bytes);
 }
 
-/* A tag that is too long for its place is represented by its hash: it is compared for equality only. */
+/*
+ * A tag that is too long for its place is represented by its hash: it is compared for equality
+ * only.
+ */
 static void set_tag(struct http_answer *answer, const char *at, size_t size) {
         if (size < sizeof(answer->tag))
                 snprintf(answer->tag, sizeof(answer->tag), "%.*s", (int)size, at);
         else
-                snprintf(answer->tag, sizeof(answer->tag), "xxh3-%016llx", (unsigned long long)XXH3_64bits(at, size));
+                snprintf(answer->tag, sizeof(answer->tag), "xxh3-%016llx",
+                         (unsigned long long)XXH3_64bits(at, size));
 }
 
 /*
- * A weak tag is good enough to see that an object has changed between two answers, and servers that give weak ones to young
- * files make strong ones of the same text later.
+ * A weak tag is good enough to see that an object has changed between two answers, and servers that
+ * give weak ones to young files make strong ones of the same text later.
  */
 static void take_etag(struct http_answer *answer, const char *at, const char *end) {
         if (end - at > 2 && memcmp(at, "W/", 2) == 0)
@@ -108,10 +116,12 @@ static void take_retry_after(struct http_answer *answer, const char *at, const c
                 answer->retry_after_ms = min_u64(seconds, RETRY_AFTER_MOST_MS / 1000) * 1000;
                 return;
         }
-        snprintf(text, sizeof(text), "%.*s", (int)min_u64((uint64_t)(end - at), sizeof(text) - 1), at);
+        snprintf(text, sizeof(text), "%.*s", (int)min_u64((uint64_t)(end - at), sizeof(text) - 1),
+                 at);
         date = curl_getdate(text, NULL);
         if (date > time(NULL))
-                answer->retry_after_ms = min_u64((uint64_t)(date - time(NULL)) * 1000, RETRY_AFTER_MOST_MS);
+                answer->retry_after_ms = min_u64((uint64_t)(date - time(NULL)) * 1000,
+                                                 RETRY_AFTER_MOST_MS);
 }
 
 static const struct {
@@ -119,8 +129,11 @@ static const struct {
         size_t size;
         void (*take)(struct http_answer *answer, const char *at, const char *end);
 } headers[] = {
-        { "Content-Range", 13, take_content_range }, { "Content-Length", 14, take_content_length }, { "ETag", 4, take_etag },
-        { "Last-Modified", 13, take_last_modified }, { "Retry-After", 11, take_retry_after },
+        { "Content-Range", 13, take_content_range },
+        { "Content-Length", 14, take_content_length },
+        { "ETag", 4, take_etag },
+        { "Last-Modified", 13, take_last_modified },
+        { "Retry-After", 11, take_retry_after },
 };
 
 void http_answer_take_line(struct http_answer *answer, const char *line, size_t size) {
@@ -139,7 +152,8 @@ void http_answer_take_line(struct http_answer *answer, const char *line, size_t 
         while (value < end && (*value == ' ' || *value == '\t'))
                 value++;
         for (size_t i = 0; i < ARRAY_SIZE(headers); i++) {
-                if (headers[i].size == (size_t)(colon - line) && strncasecmp(headers[i].name, line, headers[i].size) == 0)
+                if (headers[i].size == (size_t)(colon - line) &&
+                    strncasecmp(headers[i].name, line, headers[i].size) == 0)
                         headers[i].take(answer, value, end);
         }
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The headers of an answer that matter here, read a line at a time. Nothing in them is trusted: what makes no sense is not said. */
+/*
+ * The headers of an answer that matter here, read a line at a time. Nothing in them is trusted:
+ * what makes no sense is not said.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -21,5 +24,8 @@ struct http_answer {
 
 void http_answer_init(struct http_answer *answer);
 
-/* One line, with or without its end. A status line begins a new answer (the one before was a redirect). */
+/*
+ * One line, with or without its end. A status line begins a new answer (the one before was a
+ * redirect).
+ */
 void http_answer_take_line(struct http_answer *answer, const char *line, size_t size);

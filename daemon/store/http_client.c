@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl says which sockets and which timeout it wants watched, libuv watches them, and after each event the messages of
- * requests that ended are read. A request waits for the name to be resolved, is active, or has ended and is freed.
+ * libcurl says which sockets and which timeout it wants watched, libuv watches them, and after each
+ * event the messages of requests that ended are read. A request waits for the name to be resolved,
+ * is active, or has ended and is freed.
  *
- * Deadlines are counted in ticks of a timer, not in time that has passed: after the loop was held up, bytes that wait in a
- * socket are read before a second tick can call their request dead.
+ * Deadlines are counted in ticks of a timer, not in time that has passed: after the loop was held
+ * up, bytes that wait in a socket are read before a second tick can call their request dead.
  */
 #include "daemon/store/http_client.h"
 
@@ -56,12 +57,14 @@ struct http_client {
         size_t socket_space;
         struct list waiting; /* for the name */
         struct list active;
-        struct list late;                             /* past their deadline, about to be ended */
-        struct list fresh;                            /* active ones that got bytes in this turn, by turn_node */
+        struct list late; /* past their deadline, about to be ended */
+        /* active ones that got bytes in this turn, by turn_node */
+        struct list fresh;
         uint64_t first_bytes_ns[HTTP_CLIENT_SAMPLES]; /* the last ones, in a circle */
         unsigned first_byte_count;
         uv_timer_t curl_timer;
-        uv_timer_t tick; /* of deadlines while requests are active, of idleness after the last one */
+        /* of deadlines while requests are active, of idleness after the last one */
+        uv_timer_t tick;
         uint64_t tick_ms;
         bool closing;
         unsigned open_handles;
@@ -107,15 +110,19 @@ static void on_socket_event(uv_poll_t *poll, int status, int events) {
         int flags = 0, running;
 
         if (socket->resting) {
-                /* The server closed an idle connection, or talks without being asked. libcurl sees it when it wants it again. */
+                /*
+                 * The server closed an idle connection, or talks without being asked. libcurl sees
+                 * it when it wants it again.
+                 */
                 uv_poll_stop(poll);
                 socket->events = 0;
                 return;
         }
         if (status < 0) {
                 /*
-                 * libuv 1.44 says EBADF for POLLERR, and has stopped watching. CURL_CSELECT_ERR would drop what still lies in the
-                 * socket and hide why it failed; a read tells both.
+                 * libuv 1.44 says EBADF for POLLERR, and has stopped watching. CURL_CSELECT_ERR
+                 * would drop what still lies in the socket and hide why it failed; a read tells
+                 * both.
                  */
                 socket->events = 0;
                 flags = CURL_CSELECT_IN | CURL_CSELECT_OUT;
@@ -128,16 +135,19 @@ static void on_socket_event(uv_poll_t *poll, int status, int events) {
         check_messages(client);
 }
 
-static int make_socket(struct http_client *client, curl_socket_t fd, struct watched_socket **ret_socket) {
+static int make_socket(struct http_client *client, curl_socket_t fd,
+                       struct watched_socket **ret_socket) {
         struct watched_socket *socket;
 
         if ((size_t)fd >= client->socket_space) {
                 size_t space = align_up((uint64_t)fd + 1, 256);
-                struct watched_socket **sockets = realloc(client->sockets, space * sizeof(*sockets));
+                struct watched_socket **sockets = realloc(client->sockets,
+                                                          space * sizeof(*sockets));
 
                 if (!sockets)
                         return -ENOMEM;
-                memset(sockets + client->socket_space, 0, (space - client->socket_space) * sizeof(*sockets));
+                memset(sockets + client->socket_space, 0,
+                       (space - client->socket_space) * sizeof(*sockets));
                 client->sockets = sockets;
                 client->socket_space = space;
         }
@@ -170,14 +180,17 @@ static bool is_established(CURL *easy) {
 }
 
 /*
- * libcurl lets go of a socket at the end of each request and takes it again at the next one. It stays watched in between, which saves
- * two system calls for each request. Not one that is still connecting: libcurl 7.88 closes such a socket without on_curl_close(),
- * before it says CURL_POLL_REMOVE.
+ * libcurl lets go of a socket at the end of each request and takes it again at the next one. It
+ * stays watched in between, which saves two system calls for each request. Not one that is still
+ * connecting: libcurl 7.88 closes such a socket without on_curl_close(), before it says
+ * CURL_POLL_REMOVE.
  */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *unused) {
         struct http_client *client = userdata;
-        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
-        int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd]
+                                                                          : NULL;
+        int events = (what & CURL_POLL_IN ? UV_READABLE : 0) |
+                     (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
 
         (void)unused;
         if (what == CURL_POLL_REMOVE) {
@@ -201,7 +214,8 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
 /* The poll handle must go before its descriptor: libuv aborts on a closed one. */
 static int on_curl_close(void *userdata, curl_socket_t fd) {
         struct http_client *client = userdata;
-        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd] : NULL;
+        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd]
+                                                                          : NULL;
 
         if (socket)
                 drop_socket(client, socket);
@@ -252,7 +266,9 @@ static size_t on_curl_body(char *bytes, size_t one, size_t size, void *userdata)
         request->quiet_ticks = 0;
         if (request->handler.on_turn && !list_is_linked(&request->turn_node))
                 list_append(&request->client->fresh, &request->turn_node);
-        return request->handler.on_body(request->userdata, &request->answer, (uint8_t *)bytes, size) ? size : 0;
+        return request->handler.on_body(request->userdata, &request->answer, (uint8_t *)bytes, size)
+                       ? size
+                       : 0;
 }
 
 static CURL *new_handle(struct http_client *client) {
@@ -263,15 +279,18 @@ static CURL *new_handle(struct http_client *client) {
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         /* Never from https to http. */
-        curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, strcmp(client->url->scheme, "https") == 0 ? "https" : "http,https");
-        curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L); /* credentials stay with the host they are for: libcurl's default */
+        curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+                         strcmp(client->url->scheme, "https") == 0 ? "https" : "http,https");
+        /* credentials stay with the host they are for: libcurl's default */
+        curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
         curl_easy_setopt(easy, CURLOPT_MAXREDIRS, 5L);
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->headers);
         curl_easy_setopt(easy, CURLOPT_USERAGENT, "headrace");
         curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->options.connect_ms);
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* with one, the bundle is read again for each connection */
+        /* with one, the bundle is read again for each connection */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         if (client->ca_bundle)
                 curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_bundle);
         curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
@@ -291,7 +310,8 @@ static CURL *new_handle(struct http_client *client) {
 }
 
 static CURL *take_handle(struct http_client *client) {
-        return client->idle_handle_count ? client->idle_handles[--client->idle_handle_count] : new_handle(client);
+        return client->idle_handle_count ? client->idle_handles[--client->idle_handle_count]
+                                         : new_handle(client);
 }
 
 static void give_handle(struct http_client *client, CURL *easy) {
@@ -317,7 +337,10 @@ static int make_multi(struct http_client *client) {
         return 0;
 }
 
-/* Sends the connection to the next address in turn, and lets certificates be checked against the name. */
+/*
+ * Sends the connection to the next address in turn, and lets certificates be checked against the
+ * name.
+ */
 static int choose_address(struct http_request *request) {
         struct http_client *client = request->client;
         const char *address;
@@ -327,11 +350,14 @@ static int choose_address(struct http_request *request) {
         curl_slist_free_all(request->connect_to);
         request->connect_to = NULL;
         request->connects++;
-        address = client->proxy || client->resolver.literal ? NULL : resolver_next(&client->resolver, &request->address);
+        address = client->proxy || client->resolver.literal
+                          ? NULL
+                          : resolver_next(&client->resolver, &request->address);
         if (address) {
                 is_v6 = strchr(address, ':');
-                snprintf(text, sizeof(text), "%s:%s:%s%s%s:%s", client->url->host, client->url->port, is_v6 ? "[" : "", address,
-                         is_v6 ? "]" : "", client->url->port);
+                snprintf(text, sizeof(text), "%s:%s:%s%s%s:%s", client->url->host,
+                         client->url->port, is_v6 ? "[" : "", address, is_v6 ? "]" : "",
+                         client->url->port);
                 request->connect_to = curl_slist_append(NULL, text);
                 if (!request->connect_to)
                         return -ENOMEM;
@@ -421,9 +447,11 @@ static const struct {
         { CURLE_WRITE_ERROR, STORE_TRANSIENT, "unwanted" },
 };
 
-static void set_failure(struct http_request *request, CURLcode code, struct store_failure *ret_failure) {
+static void set_failure(struct http_request *request, CURLcode code,
+                        struct store_failure *ret_failure) {
         enum store_failure_class class = STORE_TRANSIENT;
-        const char *name = "http", *words = request->error[0] ? request->error : curl_easy_strerror(code);
+        const char *name = "http",
+                   *words = request->error[0] ? request->error : curl_easy_strerror(code);
         int shown = (int)strcspn(request->url, "?");
         long error = 0;
 
@@ -434,7 +462,8 @@ static void set_failure(struct http_request *request, CURLcode code, struct stor
                 }
         }
         curl_easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &error);
-        if ((code == CURLE_COULDNT_CONNECT || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) &&
+        if ((code == CURLE_COULDNT_CONNECT || code == CURLE_RECV_ERROR ||
+             code == CURLE_SEND_ERROR) &&
             (error == ECONNREFUSED || error == ECONNRESET)) {
                 class = STORE_THROTTLED; /* what servers with too many connections do */
                 name = error == ECONNREFUSED ? "refused" : "reset";
@@ -446,16 +475,19 @@ static void set_failure(struct http_request *request, CURLcode code, struct stor
 static bool try_next_address(struct http_request *request, CURLcode code) {
         struct http_client *client = request->client;
 
-        if (code != CURLE_COULDNT_CONNECT || !request->connect_to || !resolver_set_bad(&client->resolver, request->address) ||
+        if (code != CURLE_COULDNT_CONNECT || !request->connect_to ||
+            !resolver_set_bad(&client->resolver, request->address) ||
             request->connects >= client->resolver.count)
                 return false;
         curl_multi_remove_handle(client->multi, request->easy);
         request->error[0] = '\0';
-        return choose_address(request) == 0 && curl_multi_add_handle(client->multi, request->easy) == CURLM_OK;
+        return choose_address(request) == 0 &&
+               curl_multi_add_handle(client->multi, request->easy) == CURLM_OK;
 }
 
 static void take_sample(struct http_client *client, const struct http_request *request) {
-        client->first_bytes_ns[client->first_byte_count++ % HTTP_CLIENT_SAMPLES] = request->answer.first_byte_ns;
+        client->first_bytes_ns[client->first_byte_count++ % HTTP_CLIENT_SAMPLES] =
+                request->answer.first_byte_ns;
 }
 
 static void take_message(struct http_client *client, const CURLMsg *message) {
@@ -474,13 +506,17 @@ static void take_message(struct http_client *client, const CURLMsg *message) {
         finish(request, &transport);
 }
 
-/* After every call into libcurl that may have moved bytes. A callback may do anything, also close the client. */
+/*
+ * After every call into libcurl that may have moved bytes. A callback may do anything, also close
+ * the client.
+ */
 static void check_messages(struct http_client *client) {
         CURLMsg *message;
         int left;
 
         while (!list_is_empty(&client->fresh)) {
-                struct http_request *request = list_owner(client->fresh.next, struct http_request, turn_node);
+                struct http_request *request = list_owner(client->fresh.next, struct http_request,
+                                                          turn_node);
 
                 list_remove(&request->turn_node);
                 request->handler.on_turn(request->userdata);
@@ -522,9 +558,9 @@ static void give_up(struct http_request *request, uint64_t deadline_ms) {
         bool answered = request->answer.first_byte_ns > 0;
         struct store_failure transport;
 
-        failure_set(&transport, STORE_TRANSIENT, answered ? "stalled" : "timeout", "%s for %llu ms: %.*s",
-                    answered ? "No progress" : "No answer", (unsigned long long)deadline_ms, (int)strcspn(request->url, "?"),
-                    request->url);
+        failure_set(&transport, STORE_TRANSIENT, answered ? "stalled" : "timeout",
+                    "%s for %llu ms: %.*s", answered ? "No progress" : "No answer",
+                    (unsigned long long)deadline_ms, (int)strcspn(request->url, "?"), request->url);
         finish(request, &transport);
 }
 
@@ -538,18 +574,24 @@ static void on_tick(uv_timer_t *tick) {
 
                 next = node->next;
                 request->quiet_ticks++;
-                if (request->quiet_ticks * client->tick_ms < (answered ? client->options.progress_ms : first_byte_ms))
+                if (request->quiet_ticks * client->tick_ms <
+                    (answered ? client->options.progress_ms : first_byte_ms))
                         continue;
                 if (!answered && !is_sent(request))
                         continue;
                 list_remove(node);
                 list_append(&client->late, node);
         }
-        /* They are ended one by one from a list of their own, because a callback may cancel any other one. */
+        /*
+         * They are ended one by one from a list of their own, because a callback may cancel any
+         * other one.
+         */
         while (!list_is_empty(&client->late)) {
-                struct http_request *request = list_owner(client->late.next, struct http_request, node);
+                struct http_request *request = list_owner(client->late.next, struct http_request,
+                                                          node);
 
-                give_up(request, request->answer.first_byte_ns ? client->options.progress_ms : first_byte_ms);
+                give_up(request, request->answer.first_byte_ns ? client->options.progress_ms
+                                                               : first_byte_ms);
         }
 }
 
@@ -574,12 +616,13 @@ static void on_resolved(void *userdata, int error) {
         struct store_failure transport;
 
         while (!list_is_empty(&client->waiting)) {
-                struct http_request *request = list_owner(client->waiting.next, struct http_request, node);
+                struct http_request *request = list_owner(client->waiting.next, struct http_request,
+                                                          node);
 
                 list_remove(&request->node);
                 if (error) {
-                        failure_set(&transport, STORE_TRANSIENT, "resolve", "Cannot resolve %s: %s", client->url->host,
-                                    uv_strerror(error));
+                        failure_set(&transport, STORE_TRANSIENT, "resolve", "Cannot resolve %s: %s",
+                                    client->url->host, uv_strerror(error));
                         finish(request, &transport);
                 } else if (activate(request) < 0) {
                         failure_set_errno(&transport, ENOMEM, client->url->endpoint);
@@ -601,7 +644,8 @@ static int start(struct http_request *request) {
 }
 
 int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
-                    const struct http_handler *handler, void *userdata, struct http_request **ret_request) {
+                    const struct http_handler *handler, void *userdata,
+                    struct http_request **ret_request) {
         struct http_request *request = calloc(1, sizeof(*request));
         int r;
 
@@ -616,7 +660,8 @@ int http_client_get(struct http_client *client, const char *target, uint64_t beg
         request->handler = *handler;
         request->userdata = userdata;
         request->start_ns = uv_hrtime();
-        r = asprintf(&request->url, "%s%s", client->url->endpoint, target) < 0 ? -ENOMEM : start(request);
+        r = asprintf(&request->url, "%s%s", client->url->endpoint, target) < 0 ? -ENOMEM
+                                                                               : start(request);
         if (r < 0) {
                 detach(request);
                 request_free(request);
@@ -681,8 +726,8 @@ static void on_timer_closed(uv_handle_t *handle) {
         maybe_finish_close(client);
 }
 
-int http_client_new(uv_loop_t *loop, const struct http_url *url, const struct http_client_options *options,
-                    struct http_client **ret_client) {
+int http_client_new(uv_loop_t *loop, const struct http_url *url,
+                    const struct http_client_options *options, struct http_client **ret_client) {
         struct http_client *client = calloc(1, sizeof(*client));
         int r;
 
@@ -697,14 +742,17 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url, const struct ht
         client->proxy = http_url_proxy(url);
         client->use_netrc = has_netrc();
         client->options = *options;
-        client->tick_ms = max_u64(1, min_u64(options->first_byte_ms, options->progress_ms) / HTTP_CLIENT_TICKS);
+        client->tick_ms = max_u64(1, min_u64(options->first_byte_ms, options->progress_ms) /
+                                             HTTP_CLIENT_TICKS);
         list_init(&client->waiting);
         list_init(&client->active);
         list_init(&client->late);
         list_init(&client->fresh);
-        client->headers = curl_slist_append(NULL, "Accept-Encoding: identity"); /* transcoding servers ignore ranges otherwise */
+        /* transcoding servers ignore ranges otherwise */
+        client->headers = curl_slist_append(NULL, "Accept-Encoding: identity");
         client->ca_bundle = find_ca_bundle();
-        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host, url->port, on_resolved, client)
+        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host,
+                                                                 url->port, on_resolved, client)
                                                  : -ENOMEM;
         if (r < 0) {
                 http_client_free(client);
@@ -723,7 +771,8 @@ static void cancel_all(struct list *requests) {
                 http_request_cancel(list_owner(requests->next, struct http_request, node));
 }
 
-void http_client_close(struct http_client *client, void (*on_closed)(void *userdata), void *userdata) {
+void http_client_close(struct http_client *client, void (*on_closed)(void *userdata),
+                       void *userdata) {
         client->closing = true;
         client->on_closed = on_closed;
         client->userdata = userdata;

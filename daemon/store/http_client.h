@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranged GETs over HTTP/1.1: libcurl's multi interface on the loop, for one endpoint. Names are resolved here (libcurl would
- * start a thread for each transfer), connections are kept and reused, deadlines are on progress and never on the total. Loop
- * thread; nothing is called back from inside a call of the caller's.
+ * Ranged GETs over HTTP/1.1: libcurl's multi interface on the loop, for one endpoint. Names are
+ * resolved here (libcurl would start a thread for each transfer), connections are kept and reused,
+ * deadlines are on progress and never on the total. Loop thread; nothing is called back from inside
+ * a call of the caller's.
  */
 #pragma once
 
@@ -19,42 +20,54 @@ struct http_client;
 struct http_request;
 
 struct http_client_options {
-        unsigned connect_ms;    /* 3000; name resolution not counted */
-        unsigned first_byte_ms; /* 2000: from the request to the answer; or eight times the median, if that is more */
-        unsigned progress_ms;   /* 5000: between two bytes */
-        unsigned idle_ms;       /* 60000: without a request; then connections are closed */
+        unsigned connect_ms; /* 3000; name resolution not counted */
+        /* 2000: from the request to the answer; or eight times the median, if that is more */
+        unsigned first_byte_ms;
+        unsigned progress_ms; /* 5000: between two bytes */
+        unsigned idle_ms;     /* 60000: without a request; then connections are closed */
 };
 
 extern const struct http_client_options http_client_defaults;
 
 struct http_handler {
         /*
-         * A piece of the body; the answer's headers are known. False: no more of it is wanted, which fails the request. It runs
-         * inside of libcurl: nothing of this module may be called.
+         * A piece of the body; the answer's headers are known. False: no more of it is wanted,
+         * which fails the request. It runs inside of libcurl: nothing of this module may be called.
          */
-        bool (*on_body)(void *userdata, const struct http_answer *answer, const uint8_t *bytes, size_t size);
+        bool (*on_body)(void *userdata, const struct http_answer *answer, const uint8_t *bytes,
+                        size_t size);
         /* After one or more pieces of the body, and not inside of libcurl. NULL if nobody cares. */
         void (*on_turn)(void *userdata);
-        /* Last call. transport's class is STORE_OK if the answer came whole, whatever its status is. */
-        void (*on_done)(void *userdata, const struct http_answer *answer, const struct store_failure *transport);
+        /*
+         * Last call. transport's class is STORE_OK if the answer came whole, whatever its status
+         * is.
+         */
+        void (*on_done)(void *userdata, const struct http_answer *answer,
+                        const struct store_failure *transport);
 };
 
 /*
- * A client for the server that the URL names (borrowed, it must outlive the client): its user and password are used, and so is a
- * proxy if the environment has one for it. The process must ignore SIGPIPE. -ENOMEM.
+ * A client for the server that the URL names (borrowed, it must outlive the client): its user and
+ * password are used, and so is a proxy if the environment has one for it. The process must ignore
+ * SIGPIPE. -ENOMEM.
  */
-int http_client_new(uv_loop_t *loop, const struct http_url *url, const struct http_client_options *options,
-                    struct http_client **ret_client);
-
-/* Requests that still run are dropped without a callback. on_closed comes when no handle is left; the client is freed then. */
-void http_client_close(struct http_client *client, void (*on_closed)(void *userdata), void *userdata);
+int http_client_new(uv_loop_t *loop, const struct http_url *url,
+                    const struct http_client_options *options, struct http_client **ret_client);
 
 /*
- * Asks for [begin, begin + size) of the resource, or all of it if size is 0. target is what follows the host: an encoded path and
- * perhaps a query. -ENOMEM.
+ * Requests that still run are dropped without a callback. on_closed comes when no handle is left;
+ * the client is freed then.
+ */
+void http_client_close(struct http_client *client, void (*on_closed)(void *userdata),
+                       void *userdata);
+
+/*
+ * Asks for [begin, begin + size) of the resource, or all of it if size is 0. target is what follows
+ * the host: an encoded path and perhaps a query. -ENOMEM.
  */
 int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
-                    const struct http_handler *handler, void *userdata, struct http_request **ret_request);
+                    const struct http_handler *handler, void *userdata,
+                    struct http_request **ret_request);
 
 /* Ends the request without a callback; from inside of on_body, return false instead. */
 void http_request_cancel(struct http_request *request);

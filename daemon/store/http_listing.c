@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tree of nodes, one for each directory. A node waits, is asked for, perhaps waits again after a transient failure, and is let go
- * when nothing below it is left to do. Rows of the first directory are given as they come; those of others when their listing is
- * complete, because only then it is known that it is no loop.
+ * A tree of nodes, one for each directory. A node waits, is asked for, perhaps waits again after a
+ * transient failure, and is let go when nothing below it is left to do. Rows of the first directory
+ * are given as they come; those of others when their listing is complete, because only then it is
+ * known that it is no loop.
  *
- * HTTP has no inodes. A directory with the same entries as one above it may be a link to it, or a copy of the same age. In a loop
- * the way from the one to the other can be gone again and again with the same outcome, so that is what is asked: LISTING_PROBE times.
+ * HTTP has no inodes. A directory with the same entries as one above it may be a link to it, or a
+ * copy of the same age. In a loop the way from the one to the other can be gone again and again
+ * with the same outcome, so that is what is asked: LISTING_PROBE times.
  */
 #include "daemon/store/http_listing.h"
 
@@ -53,7 +55,8 @@ struct node {
         XXH3_state_t *hash_state; /* of the entries */
         uint64_t hash;
         bool has_directories;
-        char *probe; /* what is asked for to see whether this is a loop; NULL: the node's own path */
+        /* what is asked for to see whether this is a loop; NULL: the node's own path */
+        char *probe;
         struct row *rows;
         size_t row_count, row_space;
         size_t path_size;
@@ -104,7 +107,8 @@ static struct node *node_unref(struct node *node) {
         return NULL;
 }
 
-static int node_add(struct http_listing *listing, struct node *parent, const char *name, size_t name_size) {
+static int node_add(struct http_listing *listing, struct node *parent, const char *name,
+                    size_t name_size) {
         size_t above = parent && parent->path_size ? parent->path_size + 1 : 0;
         struct node *node = calloc(1, sizeof(*node) + above + name_size + 1);
 
@@ -131,7 +135,8 @@ static int node_add(struct http_listing *listing, struct node *parent, const cha
 static char *node_target(const struct node *node) {
         const struct http_listing_place *place = &node->listing->place;
         const char *path = node->probe ? node->probe : node->path;
-        size_t size = strlen(place->path), path_size = strlen(path), query_size = strlen(place->query);
+        size_t size = strlen(place->path), path_size = strlen(path),
+               query_size = strlen(place->query);
         char *target = malloc(size + 1 + 3 * path_size + 1 + query_size + 1), *at = target;
 
         if (!target)
@@ -170,11 +175,13 @@ static void tell_row(struct node *node, const struct row *found) {
         listing->callbacks.on_row(listing->userdata, &row);
 }
 
-static void tell_unreadable(struct node *node, const char *name, size_t name_size, const struct store_failure *failure) {
+static void tell_unreadable(struct node *node, const char *name, size_t name_size,
+                            const struct store_failure *failure) {
         struct http_listing *listing = node->listing;
         CLEANUP(freep) char *path = NULL;
 
-        if (asprintf(&path, "%s%s%.*s", node->path, node->path_size && name_size ? "/" : "", (int)name_size, name) < 0) {
+        if (asprintf(&path, "%s%s%.*s", node->path, node->path_size && name_size ? "/" : "",
+                     (int)name_size, name) < 0) {
                 path = NULL;
                 return;
         }
@@ -185,7 +192,8 @@ static void tell_unreadable(struct node *node, const char *name, size_t name_siz
 static void tell_bad_name(struct node *node, const char *name, size_t name_size) {
         struct store_failure failure;
 
-        failure_set(&failure, STORE_PERMANENT, "bad-name", "A name that is no path below the listing: %s", name);
+        failure_set(&failure, STORE_PERMANENT, "bad-name",
+                    "A name that is no path below the listing: %s", name);
         tell_unreadable(node, name, name_size, &failure);
 }
 
@@ -199,7 +207,8 @@ static bool is_good_name(const char *name, size_t size, bool slashes) {
                 const char *slash = memchr(at, '/', (size_t)(end - at));
                 size_t component = (size_t)((slash ? slash : end) - at);
 
-                if (component == 0 || (component == 1 && at[0] == '.') || (component == 2 && at[0] == '.' && at[1] == '.'))
+                if (component == 0 || (component == 1 && at[0] == '.') ||
+                    (component == 2 && at[0] == '.' && at[1] == '.'))
                         return false;
                 if (!slash)
                         return true;
@@ -239,7 +248,10 @@ static void hash_entry(struct node *node, const struct autoindex_entry *entry) {
         XXH3_64bits_update(node->hash_state, &mtime_ns, sizeof(mtime_ns));
 }
 
-/* Of the parser. Files of the first directory go out at once; all else is kept until the node's listing is complete. */
+/*
+ * Of the parser. Files of the first directory go out at once; all else is kept until the node's
+ * listing is complete.
+ */
 static bool on_entry(void *userdata, const struct autoindex_entry *entry) {
         struct node *node = userdata;
         struct http_listing *listing = node->listing;
@@ -254,7 +266,8 @@ static bool on_entry(void *userdata, const struct autoindex_entry *entry) {
                 if (!listing->place.is_manifest)
                         node->error = keep_row(node, entry);
         } else if (event_name_is(entry->name, entry->name_size)) {
-                struct row row = { (char *)entry->name, entry->name_size, false, entry->size_bytes, entry->mtime_ns };
+                struct row row = { (char *)entry->name, entry->name_size, false, entry->size_bytes,
+                                   entry->mtime_ns };
 
                 if (node->depth == 0)
                         tell_row(node, &row);
@@ -265,8 +278,8 @@ static bool on_entry(void *userdata, const struct autoindex_entry *entry) {
 }
 
 /*
- * If the node has the same entries as a directory above: makes the path that leads there again and again. -ENOMEM. *ret_probe is NULL
- * if it has not.
+ * If the node has the same entries as a directory above: makes the path that leads there again and
+ * again. -ENOMEM. *ret_probe is NULL if it has not.
  */
 static int make_probe(const struct node *node, char **ret_probe) {
         const struct node *above = node->parent;
@@ -295,8 +308,8 @@ static int make_probe(const struct node *node, char **ret_probe) {
 static void tell_too_deep(struct node *node, const struct row *row) {
         struct store_failure failure;
 
-        failure_set(&failure, STORE_PERMANENT, "too-deep", "More directories, or deeper ones, than a listing may have: %s",
-                    row->name);
+        failure_set(&failure, STORE_PERMANENT, "too-deep",
+                    "More directories, or deeper ones, than a listing may have: %s", row->name);
         tell_unreadable(node, row->name, row->name_size, &failure);
 }
 
@@ -309,7 +322,8 @@ static int take_rows(struct node *node) {
 
                 if (!row->is_directory)
                         tell_row(node, row);
-                else if (node->depth + 1 >= LISTING_DEPTH_MOST || listing->directories >= LISTING_DIRECTORIES_MOST)
+                else if (node->depth + 1 >= LISTING_DEPTH_MOST ||
+                         listing->directories >= LISTING_DIRECTORIES_MOST)
                         tell_too_deep(node, row);
                 else
                         r = node_add(listing, node, row->name, row->name_size);
@@ -323,16 +337,19 @@ static int take_rows(struct node *node) {
 
 static void go_on(struct http_listing *listing);
 
-static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes, size_t size) {
+static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes,
+                    size_t size) {
         struct node *node = userdata;
 
         if (answer->status != 200)
-                return node->body_bytes + size <= AUTOINDEX_ENTRY_MOST_BYTES; /* the text of an error: not kept */
+                /* the text of an error: not kept */
+                return node->body_bytes + size <= AUTOINDEX_ENTRY_MOST_BYTES;
         node->body_bytes += size;
         if (node->error || node->body_bytes > LISTING_BODY_MOST_BYTES)
                 return false;
         if (node->body_space - node->body_size < size) {
-                size_t space = max_u64(node->body_space * 2, align_up(node->body_size + size, 16384));
+                size_t space = max_u64(node->body_space * 2,
+                                       align_up(node->body_size + size, 16384));
                 uint8_t *body = realloc(node->body, space);
 
                 if (!body) {
@@ -363,25 +380,28 @@ static void on_turn(void *userdata) {
         go_on(listing); /* only to see whether it was cancelled */
 }
 
-static void set_body_failure(const struct node *node, int error, struct store_failure *ret_failure) {
+static void set_body_failure(const struct node *node, int error,
+                             struct store_failure *ret_failure) {
         const char *shown = node->listing->place.shown;
 
         if (error == AUTOINDEX_E_NO_LISTING)
-                failure_set(ret_failure, STORE_PERMANENT, "no-listing", "Not a JSON listing (nginx: autoindex_format json): %s/%s",
-                            shown, node->path);
+                failure_set(ret_failure, STORE_PERMANENT, "no-listing",
+                            "Not a JSON listing (nginx: autoindex_format json): %s/%s", shown,
+                            node->path);
         else if (error == AUTOINDEX_E_TOO_LARGE)
-                failure_set(ret_failure, STORE_PERMANENT, "too-large", "One entry of the listing is larger than %u KiB: %s/%s",
+                failure_set(ret_failure, STORE_PERMANENT, "too-large",
+                            "One entry of the listing is larger than %u KiB: %s/%s",
                             AUTOINDEX_ENTRY_MOST_BYTES >> 10, shown, node->path);
         else if (error > 0)
-                failure_set(ret_failure, STORE_TRANSIENT, "bad-listing", "The listing is damaged or cut short: %s/%s", shown,
-                            node->path);
+                failure_set(ret_failure, STORE_TRANSIENT, "bad-listing",
+                            "The listing is damaged or cut short: %s/%s", shown, node->path);
         else
                 failure_set_errno(ret_failure, -error, shown);
 }
 
 /* What the answer is worth, as a failure of class STORE_OK if it is a whole listing. */
-static void judge(struct node *node, const struct http_answer *answer, const struct store_failure *transport,
-                  struct store_failure *ret_failure) {
+static void judge(struct node *node, const struct http_answer *answer,
+                  const struct store_failure *transport, struct store_failure *ret_failure) {
         int r = node->error;
 
         *ret_failure = *transport;
@@ -390,12 +410,14 @@ static void judge(struct node *node, const struct http_answer *answer, const str
 
                 if (asprintf(&shown, "%s/%s", node->listing->place.shown, node->path) < 0)
                         shown = NULL;
-                failure_set_status(ret_failure, answer->status, shown ? shown : node->listing->place.shown);
+                failure_set_status(ret_failure, answer->status,
+                                   shown ? shown : node->listing->place.shown);
                 ret_failure->retry_after_ms = answer->retry_after_ms;
                 if (ret_failure->class == STORE_END)
                         ret_failure->class = STORE_PERMANENT;
         } else if (node->body_bytes > LISTING_BODY_MOST_BYTES) {
-                failure_set(ret_failure, STORE_PERMANENT, "too-large", "The listing is larger than %llu MiB: %s/%s",
+                failure_set(ret_failure, STORE_PERMANENT, "too-large",
+                            "The listing is larger than %llu MiB: %s/%s",
                             LISTING_BODY_MOST_BYTES >> 20, node->listing->place.shown, node->path);
         } else if (r || transport->class == STORE_OK) {
                 if (r == 0)
@@ -409,7 +431,8 @@ static void on_retry_time(uv_timer_t *timer) {
         struct http_listing *listing = timer->data;
         uint64_t now_ms = uv_now(timer->loop);
 
-        for (struct list *link = listing->retrying.next, *next; link != &listing->retrying; link = next) {
+        for (struct list *link = listing->retrying.next, *next; link != &listing->retrying;
+             link = next) {
                 next = link->next;
                 if (list_owner(link, struct node, link)->retry_at_ms <= now_ms) {
                         list_remove(link);
@@ -422,11 +445,14 @@ static void on_retry_time(uv_timer_t *timer) {
 /* True if the node will be asked for again. */
 static bool try_again(struct node *node, const struct store_failure *failure) {
         struct http_listing *listing = node->listing;
-        uint64_t wait_ms = max_u64(LISTING_BACKOFF_MS << node->tries, min_u64(failure->retry_after_ms, 5000));
+        uint64_t wait_ms = max_u64(LISTING_BACKOFF_MS << node->tries,
+                                   min_u64(failure->retry_after_ms, 5000));
 
-        /* Rows of the first directory are out already: the whole listing is the caller's to repeat. */
-        if ((failure->class != STORE_TRANSIENT && failure->class != STORE_THROTTLED) || node->depth == 0 ||
-            ++node->tries >= LISTING_TRIES)
+        /*
+         * Rows of the first directory are out already: the whole listing is the caller's to repeat.
+         */
+        if ((failure->class != STORE_TRANSIENT && failure->class != STORE_THROTTLED) ||
+            node->depth == 0 || ++node->tries >= LISTING_TRIES)
                 return false;
         node_drop_body(node);
         node->retry_at_ms = uv_now(listing->retry_timer->loop) + wait_ms;
@@ -434,7 +460,10 @@ static bool try_again(struct node *node, const struct store_failure *failure) {
         return true;
 }
 
-/* The node's rows are complete: they are told, or it is first asked whether it is a loop. True: the node goes on. */
+/*
+ * The node's rows are complete: they are told, or it is first asked whether it is a loop. True: the
+ * node goes on.
+ */
 static bool take_listing(struct node *node, int *ret_error) {
         struct http_listing *listing = node->listing;
 
@@ -459,7 +488,8 @@ static int take_probe(struct node *node, const struct store_failure *failure) {
         return take_rows(node);
 }
 
-static void on_done(void *userdata, const struct http_answer *answer, const struct store_failure *transport) {
+static void on_done(void *userdata, const struct http_answer *answer,
+                    const struct store_failure *transport) {
         struct node *node = userdata;
         struct http_listing *listing = node->listing;
         struct store_failure failure;
@@ -523,10 +553,12 @@ static int ask_pending(struct http_listing *listing) {
 static void arm_retry_timer(struct http_listing *listing) {
         uint64_t now_ms = uv_now(listing->retry_timer->loop), next_ms = UINT64_MAX;
 
-        for (struct list *link = listing->retrying.next; link != &listing->retrying; link = link->next)
+        for (struct list *link = listing->retrying.next; link != &listing->retrying;
+             link = link->next)
                 next_ms = min_u64(next_ms, list_owner(link, struct node, link)->retry_at_ms);
         if (next_ms != UINT64_MAX)
-                uv_timer_start(listing->retry_timer, on_retry_time, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+                uv_timer_start(listing->retry_timer, on_retry_time,
+                               next_ms > now_ms ? next_ms - now_ms : 0, 0);
 }
 
 /* ---- Life ---- */
@@ -569,7 +601,8 @@ static void go_on(struct http_listing *listing) {
                 r = ask_pending(listing);
         if (r < 0)
                 failure_set_errno(&listing->failure, -r, listing->place.shown);
-        if (listing->failure.class == STORE_OK && (listing->in_flight > 0 || !list_is_empty(&listing->retrying))) {
+        if (listing->failure.class == STORE_OK &&
+            (listing->in_flight > 0 || !list_is_empty(&listing->retrying))) {
                 arm_retry_timer(listing);
                 return;
         }
@@ -578,8 +611,10 @@ static void go_on(struct http_listing *listing) {
         ended.callbacks.on_done(ended.userdata, &ended.failure, ended.requests);
 }
 
-int http_listing_start(uv_loop_t *loop, struct http_client *client, const struct http_listing_place *place,
-                       const struct store_list_callbacks *callbacks, void *userdata, struct http_listing **ret_listing) {
+int http_listing_start(uv_loop_t *loop, struct http_client *client,
+                       const struct http_listing_place *place,
+                       const struct store_list_callbacks *callbacks, void *userdata,
+                       struct http_listing **ret_listing) {
         struct http_listing *listing = calloc(1, sizeof(*listing));
         int r;
 

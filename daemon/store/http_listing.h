@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A listing over HTTP: a manifest in one request, or nginx's JSON autoindex, one request for each directory, many at once. A directory
- * that answers with the same listing as one above it is a loop (a link to it), and is left out.
+ * A listing over HTTP: a manifest in one request, or nginx's JSON autoindex, one request for each
+ * directory, many at once. A directory that answers with the same listing as one above it is a loop
+ * (a link to it), and is left out.
  */
 #pragma once
 
@@ -11,17 +12,21 @@
 struct http_listing;
 
 struct http_listing_place {
-        const char *path;  /* encoded, of the directory, without a trailing slash; or of the manifest */
+        /* encoded, of the directory, without a trailing slash; or of the manifest */
+        const char *path;
         const char *query; /* with its question mark, or "" */
         const char *shown; /* the URL for people */
         bool is_manifest;
 };
 
 /*
- * The callbacks are those of store_operations.list(); place is borrowed while the listing lives, which is until after on_done or until
- * http_listing_cancel(). -ENOMEM and what http_client_get() says.
+ * The callbacks are those of store_operations.list(); place is borrowed while the listing lives,
+ * which is until after on_done or until http_listing_cancel(). -ENOMEM and what http_client_get()
+ * says.
  */
-int http_listing_start(uv_loop_t *loop, struct http_client *client, const struct http_listing_place *place,
-                       const struct store_list_callbacks *callbacks, void *userdata, struct http_listing **ret_listing);
+int http_listing_start(uv_loop_t *loop, struct http_client *client,
+                       const struct http_listing_place *place,
+                       const struct store_list_callbacks *callbacks, void *userdata,
+                       struct http_listing **ret_listing);
 
 void http_listing_cancel(struct http_listing *listing);

@@ -15,7 +15,8 @@ static void url_cleanupp(CURLU **parsed) {
 }
 
 /* Takes one part, as memory of our own. A part that is not there is the fallback. */
-static int part(CURLU *parsed, CURLUPart what, unsigned flags, const char *fallback, char **ret_part) {
+static int part(CURLU *parsed, CURLUPart what, unsigned flags, const char *fallback,
+                char **ret_part) {
         char *text = NULL, *copy;
         CURLUcode code = curl_url_get(parsed, what, &text, flags);
 
@@ -54,7 +55,8 @@ static int join(struct http_url *url) {
         bool is_v6 = strchr(url->host, ':');
         char *query;
 
-        if (asprintf(&url->endpoint, "%s://%s%s%s:%s", url->scheme, is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", url->port) < 0) {
+        if (asprintf(&url->endpoint, "%s://%s%s%s:%s", url->scheme, is_v6 ? "[" : "", url->host,
+                     is_v6 ? "]" : "", url->port) < 0) {
                 url->endpoint = NULL;
                 return -ENOMEM;
         }
@@ -74,7 +76,8 @@ static int take_parts(struct http_url *url, CURLU *parsed) {
             (r = part(parsed, CURLUPART_HOST, 0, "", &url->host)) < 0 ||
             (r = part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT, "", &url->port)) < 0 ||
             (r = part(parsed, CURLUPART_USER, CURLU_URLDECODE, NULL, &url->user)) < 0 ||
-            (r = part(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE, url->user ? "" : NULL, &url->password)) < 0 ||
+            (r = part(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE, url->user ? "" : NULL,
+                      &url->password)) < 0 ||
             (r = part(parsed, CURLUPART_PATH, 0, "", &url->path)) < 0 ||
             (r = part(parsed, CURLUPART_QUERY, 0, "", &url->query)) < 0)
                 return r;
@@ -93,7 +96,8 @@ int http_url_init(struct http_url *url, const char *text, const char **ret_messa
                 return -ENOMEM;
         code = curl_url_set(parsed, CURLUPART_URL, text, CURLU_URLENCODE | CURLU_PATH_AS_IS);
         if (code != CURLUE_OK) {
-                *ret_message = code == CURLUE_NO_HOST ? "the URL names no host" : "the URL is not well formed";
+                *ret_message = code == CURLUE_NO_HOST ? "the URL names no host"
+                                                      : "the URL is not well formed";
                 return code == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
         }
         r = take_parts(url, parsed);
@@ -124,8 +128,8 @@ void http_url_deinit(struct http_url *url) {
 }
 
 static bool is_plain(unsigned char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_' ||
-               c == '~' || c == '/';
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+               c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
 }
 
 char *http_url_encode(const char *name, size_t size, char *ret_encoded) {
@@ -156,7 +160,8 @@ static bool is_listed(const char *list, const char *host) {
 
                 at += strspn(at, ", .");
                 size = strcspn(at, ", ");
-                if (size > 0 && size <= host_size && strncasecmp(host + host_size - size, at, size) == 0 &&
+                if (size > 0 && size <= host_size &&
+                    strncasecmp(host + host_size - size, at, size) == 0 &&
                     (size == host_size || host[host_size - size - 1] == '.'))
                         return true;
                 at += size;
@@ -177,7 +182,8 @@ static const char *environment(const char *const *names) {
 const char *http_url_proxy(const struct http_url *url) {
         /* Not HTTP_PROXY: in a CGI program a request can set it. */
         static const char *const for_http[] = { "http_proxy", "all_proxy", "ALL_PROXY", NULL };
-        static const char *const for_https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", NULL };
+        static const char *const for_https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                                 "ALL_PROXY", NULL };
         static const char *const for_none[] = { "no_proxy", "NO_PROXY", NULL };
         const char *none = environment(for_none);
 

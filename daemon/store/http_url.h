@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An http or https URL in parts. The parts that may hold secrets (user, password, query) stand apart from those that are shown.
+ * An http or https URL in parts. The parts that may hold secrets (user, password, query) stand
+ * apart from those that are shown.
  */
 #pragma once
 
@@ -22,10 +23,13 @@ int http_url_init(struct http_url *url, const char *text, const char **ret_messa
 void http_url_deinit(struct http_url *url);
 
 /*
- * Percent-encodes a name of any bytes but slashes, which separate components. Writes at most three times its size, without NUL, and
- * returns the end of what it wrote.
+ * Percent-encodes a name of any bytes but slashes, which separate components. Writes at most three
+ * times its size, without NUL, and returns the end of what it wrote.
  */
 char *http_url_encode(const char *name, size_t size, char *ret_encoded);
 
-/* The proxy that the environment names for this URL (http_proxy, https_proxy, all_proxy, no_proxy), borrowed; NULL: none. */
+/*
+ * The proxy that the environment names for this URL (http_proxy, https_proxy, all_proxy, no_proxy),
+ * borrowed; NULL: none.
+ */
 const char *http_url_proxy(const struct http_url *url);

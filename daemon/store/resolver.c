@@ -14,14 +14,17 @@ int resolver_init(struct resolver *resolver, uv_loop_t *loop, const char *host, 
                   void (*on_resolved)(void *userdata, int error), void *userdata) {
         unsigned char address[sizeof(struct in6_addr)];
 
-        *resolver = (struct resolver){ .loop = loop, .on_resolved = on_resolved, .userdata = userdata };
+        *resolver = (struct resolver){ .loop = loop,
+                                       .on_resolved = on_resolved,
+                                       .userdata = userdata };
         resolver->host = strdup(host);
         resolver->port = strdup(port);
         if (!resolver->host || !resolver->port) {
                 resolver_deinit(resolver);
                 return -ENOMEM;
         }
-        resolver->literal = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+        resolver->literal = inet_pton(AF_INET, host, address) == 1 ||
+                            inet_pton(AF_INET6, host, address) == 1;
         return 0;
 }
 
@@ -37,7 +40,8 @@ void resolver_deinit(struct resolver *resolver) {
 }
 
 bool resolver_is_ready(const struct resolver *resolver) {
-        return resolver->literal || (resolver->count > 0 && uv_hrtime() - resolver->resolved_at_ns < RESOLVER_FRESH_NS);
+        return resolver->literal ||
+               (resolver->count > 0 && uv_hrtime() - resolver->resolved_at_ns < RESOLVER_FRESH_NS);
 }
 
 static bool is_known(const struct resolver *resolver, const char *address) {
@@ -53,12 +57,12 @@ static void take_addresses(struct resolver *resolver, const struct addrinfo *res
         int family = results ? results->ai_family : AF_UNSPEC;
 
         resolver->count = resolver->next = 0;
-        for (const struct addrinfo *result = results; result && resolver->count < RESOLVER_ADDRESSES_MOST;
-             result = result->ai_next) {
+        for (const struct addrinfo *result = results;
+             result && resolver->count < RESOLVER_ADDRESSES_MOST; result = result->ai_next) {
                 char *address = resolver->addresses[resolver->count];
 
-                if (getnameinfo(result->ai_addr, result->ai_addrlen, address, sizeof(resolver->addresses[0]), NULL, 0,
-                                NI_NUMERICHOST) ||
+                if (getnameinfo(result->ai_addr, result->ai_addrlen, address,
+                                sizeof(resolver->addresses[0]), NULL, 0, NI_NUMERICHOST) ||
                     is_known(resolver, address))
                         continue;
                 resolver->bad[resolver->count] = false;
@@ -77,7 +81,8 @@ static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo 
                 else if (resolver->count > 0)
                         status = 0; /* the old ones are better than none */
                 resolver->resolved_at_ns = uv_hrtime();
-                resolver->on_resolved(resolver->userdata, status == 0 && resolver->count == 0 ? UV_EAI_NONAME : status);
+                resolver->on_resolved(resolver->userdata,
+                                      status == 0 && resolver->count == 0 ? UV_EAI_NONAME : status);
         }
         if (results)
                 uv_freeaddrinfo(results);
@@ -95,7 +100,8 @@ int resolver_start(struct resolver *resolver) {
         if (!request)
                 return -ENOMEM;
         request->data = resolver;
-        r = uv_getaddrinfo(resolver->loop, request, on_addresses, resolver->host, resolver->port, &hints);
+        r = uv_getaddrinfo(resolver->loop, request, on_addresses, resolver->host, resolver->port,
+                           &hints);
         if (r < 0) {
                 free(request);
                 return r;

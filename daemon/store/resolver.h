@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses of one host: asked for when they are wanted and older than a minute, given out in turn. An address that could not be
- * connected to is set aside while there are others. Addresses of a second family are used only when the first one's fail.
+ * The addresses of one host: asked for when they are wanted and older than a minute, given out in
+ * turn. An address that could not be connected to is set aside while there are others. Addresses of
+ * a second family are used only when the first one's fail.
  */
 #pragma once
 
@@ -37,7 +38,10 @@ bool resolver_is_ready(const struct resolver *resolver);
 /* Asks, unless it is asking already. -errno. */
 int resolver_start(struct resolver *resolver);
 
-/* The next address in turn, as text, without brackets; NULL if there is none. The index is for resolver_set_bad(). */
+/*
+ * The next address in turn, as text, without brackets; NULL if there is none. The index is for
+ * resolver_set_bad().
+ */
 const char *resolver_next(struct resolver *resolver, unsigned *ret_index);
 
 /* Nothing answers at this address. False: it was the last good one; all count as good again. */

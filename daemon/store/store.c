@@ -28,8 +28,10 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
         return false;
 }
 
-int store_open(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message) {
-        const char *message = "unknown scheme; known are http://, https://, file:// and plain paths";
+int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
+               const char **ret_message) {
+        const char *message =
+                "unknown scheme; known are http://, https://, file:// and plain paths";
         size_t size = scheme_size(url);
         int r = -EINVAL;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store: where a source's bytes are. One table entry (struct store_type) for each kind of storage; what it makes of a URL
- * is a struct store, with which sources are listed and ranges are read. Everything runs on the loop thread and answers by
- * callback, never from inside the call. No retries, no windows, no budgets here: daemon/fetch has them.
+ * A store: where a source's bytes are. One table entry (struct store_type) for each kind of
+ * storage; what it makes of a URL is a struct store, with which sources are listed and ranges are
+ * read. Everything runs on the loop thread and answers by callback, never from inside the call. No
+ * retries, no windows, no budgets here: daemon/fetch has them.
  */
 #pragma once
 
@@ -12,14 +13,19 @@
 
 struct store;
 
-/* Why storage did not answer as wanted. code and message are for people: "403", "ENOENT"; "Forbidden", ... */
+/*
+ * Why storage did not answer as wanted. code and message are for people: "403", "ENOENT";
+ * "Forbidden", ...
+ */
 enum store_failure_class {
         STORE_OK = 0,
-        STORE_TRANSIENT,   /* worth another try: connect, reset, short body, timeouts, 408, 429, 500, 502, 503, 504 */
-        STORE_THROTTLED,   /* likewise, and the endpoint wants fewer requests (429, 503, reset, refused) */
-        STORE_PERMANENT,   /* 401, 403, 404, 405, EACCES, ENOENT ...: another try is for later */
-        STORE_NO_RANGE,    /* the object is larger than the read and the server ignores ranges */
-        STORE_END,         /* 416 or an empty 206: nothing at or behind that offset */
+        /* worth another try: connect, reset, short body, timeouts, 408, 429, 500, 502, 503, 504 */
+        STORE_TRANSIENT,
+        /* likewise, and the endpoint wants fewer requests (429, 503, reset, refused) */
+        STORE_THROTTLED,
+        STORE_PERMANENT, /* 401, 403, 404, 405, EACCES, ENOENT ...: another try is for later */
+        STORE_NO_RANGE,  /* the object is larger than the read and the server ignores ranges */
+        STORE_END,       /* 416 or an empty 206: nothing at or behind that offset */
 };
 
 struct store_failure {
@@ -29,7 +35,10 @@ struct store_failure {
         uint64_t retry_after_ms; /* 0: not said */
 };
 
-/* One object of a listing. name is relative to the source, without a leading slash, bytes as they are in storage. */
+/*
+ * One object of a listing. name is relative to the source, without a leading slash, bytes as they
+ * are in storage.
+ */
 struct store_row {
         const char *name;
         size_t name_size;
@@ -39,22 +48,30 @@ struct store_row {
 };
 
 struct store_list_callbacks {
-        /* Rows as they are parsed; only names whose base name contains "tfevents" are given. The row is borrowed. */
+        /*
+         * Rows as they are parsed; only names whose base name contains "tfevents" are given. The
+         * row is borrowed.
+         */
         void (*on_row)(void *userdata, const struct store_row *row);
         /*
-         * The listing ended, complete if failure->class is STORE_OK. A directory below the source that cannot be read does not
-         * end a listing: it is given to on_unreadable, and rows below it must be taken as unknown, not as gone. Last call.
+         * The listing ended, complete if failure->class is STORE_OK. A directory below the source
+         * that cannot be read does not end a listing: it is given to on_unreadable, and rows below
+         * it must be taken as unknown, not as gone. Last call.
          */
-        void (*on_unreadable)(void *userdata, const char *directory, size_t size, const struct store_failure *failure);
+        void (*on_unreadable)(void *userdata, const char *directory, size_t size,
+                              const struct store_failure *failure);
         void (*on_done)(void *userdata, const struct store_failure *failure, uint64_t requests);
 };
 
 struct store_read_result {
-        struct store_failure failure; /* class STORE_OK: all below is valid; else what arrived before is, too */
-        uint64_t size_bytes;          /* bytes now in the buffer, contiguous from the read's offset */
-        uint64_t total_bytes;         /* of the whole object as this answer says; UINT64_MAX: not said */
-        char tag[64];                 /* of this answer: compare with other answers' tags only */
-        uint64_t first_byte_ns;       /* time from the request to the first byte, and to the end */
+        /* class STORE_OK: all below is valid; else what arrived before is, too */
+        struct store_failure failure;
+        /* bytes now in the buffer, contiguous from the read's offset */
+        uint64_t size_bytes;
+        /* of the whole object as this answer says; UINT64_MAX: not said */
+        uint64_t total_bytes;
+        char tag[64];           /* of this answer: compare with other answers' tags only */
+        uint64_t first_byte_ns; /* time from the request to the first byte, and to the end */
         uint64_t total_ns;
 };
 
@@ -64,42 +81,64 @@ struct store_read;
 struct store_type {
         const char *name;
         const char *const *schemes; /* NULL-terminated: "http", "https"; "" for plain paths */
-        /* Makes a store of a URL that this type understands. -EINVAL: not a URL of this type; *ret_message says why (static). */
-        int (*new)(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message);
+        /*
+         * Makes a store of a URL that this type understands. -EINVAL: not a URL of this type;
+         * *ret_message says why (static).
+         */
+        int (*new)(uv_loop_t *loop, const char *url, struct store **ret_store,
+                   const char **ret_message);
 };
 
 /* Fields common to every store, first member of the type's own struct. */
 struct store {
         const struct store_operations *operations;
-        char *url;      /* absolute, normalised, without user, password and query: the source's name in ids and output */
+        /*
+         * absolute, normalised, without user, password and query: the source's name in ids and
+         * output
+         */
+        char *url;
         char *endpoint; /* "http://host:port" or "file": what a window is for */
-        unsigned window_start; /* requests in flight to begin with: 128 for HTTP, 16 for file systems */
-        bool reads_hang; /* a read has no deadline of its own: a thread may wait in the kernel for ever */
+        /* requests in flight to begin with: 128 for HTTP, 16 for file systems */
+        unsigned window_start;
+        /* a read has no deadline of its own: a thread may wait in the kernel for ever */
+        bool reads_hang;
 };
 
 struct store_operations {
-        /* Starts a listing of everything under the source. One at a time for each store. Freed after on_done, or by cancel. */
-        int (*list)(struct store *store, const struct store_list_callbacks *callbacks, void *userdata, struct store_list **ret_list);
+        /*
+         * Starts a listing of everything under the source. One at a time for each store. Freed
+         * after on_done, or by cancel.
+         */
+        int (*list)(struct store *store, const struct store_list_callbacks *callbacks,
+                    void *userdata, struct store_list **ret_list);
         /* Ends a listing without any further callback. */
         void (*list_cancel)(struct store_list *list);
         /*
-         * Reads up to size bytes at offset of the object into buffer (the caller's; it must live until on_done or until
-         * read_cancel() gives it back). Fewer bytes are no error where the object ends. Status, Content-Range and length of the
-         * answer are checked.
+         * Reads up to size bytes at offset of the object into buffer (the caller's; it must live
+         * until on_done or until read_cancel() gives it back). Fewer bytes are no error where the
+         * object ends. Status, Content-Range and length of the answer are checked.
          */
-        int (*read)(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                    void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata, struct store_read **ret_read);
+        int (*read)(struct store *store, const char *name, size_t name_size, uint64_t offset,
+                    uint8_t *buffer, uint64_t size,
+                    void (*on_done)(void *userdata, const struct store_read_result *result),
+                    void *userdata, struct store_read **ret_read);
         /*
-         * Ends a read without on_done. True: the buffer is the caller's again. False: a thread is still inside of the kernel with it
-         * (a file system that hangs); on_released(userdata) is called when the buffer is the caller's again.
+         * Ends a read without on_done. True: the buffer is the caller's again. False: a thread is
+         * still inside of the kernel with it (a file system that hangs); on_released(userdata) is
+         * called when the buffer is the caller's again.
          */
-        bool (*read_cancel)(struct store_read *read, void (*on_released)(void *userdata), void *userdata);
-        /* Closes everything; on_closed is called when no handle and no thread of the store is left. The store is freed then. */
+        bool (*read_cancel)(struct store_read *read, void (*on_released)(void *userdata),
+                            void *userdata);
+        /*
+         * Closes everything; on_closed is called when no handle and no thread of the store is left.
+         * The store is freed then.
+         */
         void (*close)(struct store *store, void (*on_closed)(void *userdata), void *userdata);
 };
 
 /*
- * Opens the store for a URL or a path. *ret_message (may be NULL) explains -EINVAL for people: unknown scheme, no host ...; the
- * text is static. Other errors are -errno.
+ * Opens the store for a URL or a path. *ret_message (may be NULL) explains -EINVAL for people:
+ * unknown scheme, no host ...; the text is static. Other errors are -errno.
  */
-int store_open(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message);
+int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
+               const char **ret_message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files below a directory, or one file. Every system call that may wait for storage is made on a thread of the pool; a file
- * system that hangs costs threads, never the loop.
+ * Files below a directory, or one file. Every system call that may wait for storage is made on a
+ * thread of the pool; a file system that hangs costs threads, never the loop.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,8 @@
 #include "daemon/store/work_pool.h"
 
 #define STORE_FILE_WINDOW_START 16
-#define STORE_FILE_WATCH_MS 30000 /* a listing without any answer of the file system for so long, twice, has failed */
+/* a listing without any answer of the file system for so long, twice, has failed */
+#define STORE_FILE_WATCH_MS 30000
 
 static const struct work_pool_options pool_options = {
         .threads_min = 8,
@@ -53,7 +54,8 @@ struct store_read {
         uint64_t offset, size_bytes;
         uint8_t *buffer;
         struct store_read_result result;
-        void (*on_done)(void *userdata, const struct store_read_result *result); /* NULL: cancelled */
+        /* NULL: cancelled */
+        void (*on_done)(void *userdata, const struct store_read_result *result);
         void (*on_released)(void *userdata);
         void *userdata;
 };
@@ -65,7 +67,8 @@ static int read_bytes(struct store_read *read, int fd) {
         struct store_read_result *result = &read->result;
 
         while (result->size_bytes < read->size_bytes) {
-                ssize_t got = pread(fd, read->buffer + result->size_bytes, read->size_bytes - result->size_bytes,
+                ssize_t got = pread(fd, read->buffer + result->size_bytes,
+                                    read->size_bytes - result->size_bytes,
                                     (off_t)(read->offset + result->size_bytes));
 
                 if (got < 0 && errno == EINTR)
@@ -79,7 +82,10 @@ static int read_bytes(struct store_read *read, int fd) {
         return 0;
 }
 
-/* The source may be the file itself; its only row has its base name, which then stands twice in the path. */
+/*
+ * The source may be the file itself; its only row has its base name, which then stands twice in the
+ * path.
+ */
 static int open_file(const char *path, int *ret_fd) {
         int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
@@ -114,12 +120,13 @@ static int read_file(struct store_read *read) {
         if (!S_ISREG(stat_now.st_mode))
                 return S_ISDIR(stat_now.st_mode) ? -EISDIR : -ENOTSUP;
         read->result.total_bytes = (uint64_t)stat_now.st_size;
-        snprintf(read->result.tag, sizeof(read->result.tag), "%llx:%llx", (unsigned long long)stat_now.st_dev,
-                 (unsigned long long)stat_now.st_ino);
+        snprintf(read->result.tag, sizeof(read->result.tag), "%llx:%llx",
+                 (unsigned long long)stat_now.st_dev, (unsigned long long)stat_now.st_ino);
         r = read_bytes(read, fd);
         /* It may have grown since it was looked at. */
-        read->result.total_bytes = max_u64(read->result.total_bytes,
-                                           read->result.size_bytes ? read->offset + read->result.size_bytes : 0);
+        read->result.total_bytes = max_u64(
+                read->result.total_bytes,
+                read->result.size_bytes ? read->offset + read->result.size_bytes : 0);
         return r;
 }
 
@@ -130,7 +137,8 @@ static void read_run(struct work *work) {
         if (r < 0)
                 failure_set_errno(&read->result.failure, -r, read->path);
         else if (read->result.size_bytes == 0 && read->size_bytes > 0)
-                failure_set(&read->result.failure, STORE_END, "end", "Nothing at or behind offset %llu: %s",
+                failure_set(&read->result.failure, STORE_END, "end",
+                            "Nothing at or behind offset %llu: %s",
                             (unsigned long long)read->offset, read->path);
 }
 
@@ -157,16 +165,18 @@ static void on_read(struct work *work) {
         store_read_free(read);
 }
 
-static int file_read(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata,
-                     struct store_read **ret_read) {
+static int file_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
+                     uint8_t *buffer, uint64_t size,
+                     void (*on_done)(void *userdata, const struct store_read_result *result),
+                     void *userdata, struct store_read **ret_read) {
         struct store_file *file = (struct store_file *)store;
         struct store_read *read = calloc(1, sizeof(*read));
         int r;
 
         if (!read)
                 return -ENOMEM;
-        if (asprintf(&read->path, "%s/%.*s", store->url[1] ? store->url : "", (int)name_size, name) < 0) {
+        if (asprintf(&read->path, "%s/%.*s", store->url[1] ? store->url : "", (int)name_size,
+                     name) < 0) {
                 free(read);
                 return -ENOMEM;
         }
@@ -189,7 +199,8 @@ static int file_read(struct store *store, const char *name, size_t name_size, ui
         return 0;
 }
 
-static bool file_read_cancel(struct store_read *read, void (*on_released)(void *userdata), void *userdata) {
+static bool file_read_cancel(struct store_read *read, void (*on_released)(void *userdata),
+                             void *userdata) {
         if (work_pool_withdraw(read->file->pool, &read->work)) {
                 store_read_free(read);
                 return true;
@@ -214,7 +225,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         list->callbacks.on_row(list->userdata, row);
 }
 
-static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void on_unreadable(void *userdata, const char *directory, size_t size,
+                          const struct store_failure *failure) {
         struct store_list *list = userdata;
 
         list->callbacks.on_unreadable(list->userdata, directory, size, failure);
@@ -244,12 +256,13 @@ static void on_watch(uv_timer_t *watch) {
                 file->watched_progress = progress;
                 return;
         }
-        failure_set(&failure, STORE_TRANSIENT, "ETIMEDOUT", "The file system does not answer: %s", file->store.url);
+        failure_set(&failure, STORE_TRANSIENT, "ETIMEDOUT", "The file system does not answer: %s",
+                    file->store.url);
         walk_fail(file->list->walk, &failure);
 }
 
-static int file_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata,
-                     struct store_list **ret_list) {
+static int file_list(struct store *store, const struct store_list_callbacks *callbacks,
+                     void *userdata, struct store_list **ret_list) {
         static const struct store_list_callbacks own = { on_row, on_unreadable, on_walked };
         struct store_file *file = (struct store_file *)store;
         struct store_list *list;
@@ -331,7 +344,8 @@ static const struct store_operations operations = {
         .close = file_close,
 };
 
-static int file_new(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message) {
+static int file_new(uv_loop_t *loop, const char *url, struct store **ret_store,
+                    const char **ret_message) {
         struct store_file *file = calloc(1, sizeof(*file));
         int r;
 

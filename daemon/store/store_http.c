@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files behind a web server: listed by nginx's JSON autoindex, or by a manifest if the URL ends in ".json", and read by ranges.
- * A write callback of libcurl copies straight into the reader's buffer: the one copy.
+ * Files behind a web server: listed by nginx's JSON autoindex, or by a manifest if the URL ends in
+ * ".json", and read by ranges. A write callback of libcurl copies straight into the reader's
+ * buffer: the one copy.
  */
 #include "daemon/store/store_http.h"
 
@@ -16,7 +17,8 @@
 #include "daemon/store/types.h"
 
 #define STORE_HTTP_WINDOW_START 128
-#define STORE_HTTP_ERROR_MOST_BYTES (256u << 10) /* of the text of an error that is read to keep its connection */
+/* of the text of an error that is read to keep its connection */
+#define STORE_HTTP_ERROR_MOST_BYTES (256u << 10)
 
 struct store_http {
         struct store store;
@@ -45,7 +47,14 @@ struct store_read {
         uint8_t *buffer;
         uint64_t got_bytes;
         uint64_t ignored_bytes;
-        enum { READ_UNJUDGED, READ_WANTED, READ_NO_RANGE, READ_BAD_RANGE, READ_TOO_LONG, READ_IGNORED } verdict;
+        enum {
+                READ_UNJUDGED,
+                READ_WANTED,
+                READ_NO_RANGE,
+                READ_BAD_RANGE,
+                READ_TOO_LONG,
+                READ_IGNORED
+        } verdict;
         void (*on_done)(void *userdata, const struct store_read_result *result);
         void *userdata;
 };
@@ -55,16 +64,19 @@ struct store_read {
 /* Where the answer says that its body lies in the object. */
 static uint64_t body_bytes(const struct store_read *read, const struct http_answer *answer) {
         if (answer->status == 206)
-                return answer->has_range ? answer->range_end - answer->range_begin : answer->content_bytes;
+                return answer->has_range ? answer->range_end - answer->range_begin
+                                         : answer->content_bytes;
         return min_u64(answer->content_bytes, UINT64_MAX - read->offset);
 }
 
 static bool range_matches(const struct store_read *read, const struct http_answer *answer) {
-        if (!answer->has_range || answer->range_begin != read->offset || answer->range_end > read->offset + read->size_bytes)
+        if (!answer->has_range || answer->range_begin != read->offset ||
+            answer->range_end > read->offset + read->size_bytes)
                 return false;
         if (answer->total_bytes != UINT64_MAX && answer->range_end > answer->total_bytes)
                 return false;
-        return answer->content_bytes == UINT64_MAX || answer->content_bytes == answer->range_end - answer->range_begin;
+        return answer->content_bytes == UINT64_MAX ||
+               answer->content_bytes == answer->range_end - answer->range_begin;
 }
 
 /* Headers are known. What is the body? */
@@ -72,7 +84,8 @@ static void judge(struct store_read *read, const struct http_answer *answer) {
         if (answer->status == 206) {
                 read->verdict = range_matches(read, answer) ? READ_WANTED : READ_BAD_RANGE;
         } else if (answer->status == 200) {
-                bool fits = answer->content_bytes == UINT64_MAX || answer->content_bytes <= read->size_bytes;
+                bool fits = answer->content_bytes == UINT64_MAX ||
+                            answer->content_bytes <= read->size_bytes;
 
                 read->verdict = read->offset == 0 && fits ? READ_WANTED : READ_NO_RANGE;
         } else {
@@ -80,7 +93,8 @@ static void judge(struct store_read *read, const struct http_answer *answer) {
         }
 }
 
-static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes, size_t size) {
+static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes,
+                    size_t size) {
         struct store_read *read = userdata;
 
         if (read->verdict == READ_UNJUDGED)
@@ -104,12 +118,14 @@ static bool on_body(void *userdata, const struct http_answer *answer, const uint
 static char *shown_url(const struct store_read *read) {
         char *shown;
 
-        if (asprintf(&shown, "%s%.*s", read->http->url.endpoint, (int)strcspn(read->target, "?"), read->target) < 0)
+        if (asprintf(&shown, "%s%.*s", read->http->url.endpoint, (int)strcspn(read->target, "?"),
+                     read->target) < 0)
                 return NULL;
         return shown;
 }
 
-static uint64_t total_bytes(const struct store_read *read, const struct http_answer *answer, bool complete) {
+static uint64_t total_bytes(const struct store_read *read, const struct http_answer *answer,
+                            bool complete) {
         if (answer->status != 200)
                 return answer->total_bytes;
         if (answer->content_bytes == UINT64_MAX && complete && read->verdict == READ_WANTED)
@@ -118,27 +134,32 @@ static uint64_t total_bytes(const struct store_read *read, const struct http_ans
 }
 
 /* The answer is whole as far as HTTP can tell; is it what was asked for? */
-static void set_failure(struct store_read *read, const struct http_answer *answer, struct store_failure *ret_failure) {
+static void set_failure(struct store_read *read, const struct http_answer *answer,
+                        struct store_failure *ret_failure) {
         CLEANUP(freep) char *shown = shown_url(read);
         const char *thing = shown ? shown : read->http->store.url;
         bool empty_206 = answer->status == 206 && answer->content_bytes == 0 && !answer->has_range;
 
         if (read->verdict == READ_NO_RANGE)
-                failure_set(ret_failure, STORE_NO_RANGE, "no-range", "The server ignores ranges, and the object is too large: %s",
-                            thing);
+                failure_set(ret_failure, STORE_NO_RANGE, "no-range",
+                            "The server ignores ranges, and the object is too large: %s", thing);
         else if (empty_206)
-                failure_set(ret_failure, STORE_END, "end", "Nothing at or behind offset %llu: %s", (unsigned long long)read->offset,
-                            thing);
+                failure_set(ret_failure, STORE_END, "end", "Nothing at or behind offset %llu: %s",
+                            (unsigned long long)read->offset, thing);
         else if (read->verdict == READ_BAD_RANGE)
-                failure_set(ret_failure, STORE_TRANSIENT, "bad-range", "Content-Range is not what was asked for: %s", thing);
+                failure_set(ret_failure, STORE_TRANSIENT, "bad-range",
+                            "Content-Range is not what was asked for: %s", thing);
         else if (read->verdict == READ_TOO_LONG)
-                failure_set(ret_failure, STORE_TRANSIENT, "too-long", "The body is longer than Content-Range says: %s", thing);
+                failure_set(ret_failure, STORE_TRANSIENT, "too-long",
+                            "The body is longer than Content-Range says: %s", thing);
         else if (answer->status != 200 && answer->status != 206)
                 failure_set_status(ret_failure, answer->status, thing);
         else if (read->got_bytes == 0 && read->size_bytes > 0 && answer->status == 200)
                 failure_set(ret_failure, STORE_END, "end", "The object is empty: %s", thing);
-        else if (body_bytes(read, answer) != UINT64_MAX && read->got_bytes < body_bytes(read, answer))
-                failure_set(ret_failure, STORE_TRANSIENT, "short", "The body is shorter than Content-Range says: %s", thing);
+        else if (body_bytes(read, answer) != UINT64_MAX &&
+                 read->got_bytes < body_bytes(read, answer))
+                failure_set(ret_failure, STORE_TRANSIENT, "short",
+                            "The body is shorter than Content-Range says: %s", thing);
         else
                 failure_clear(ret_failure);
         if (ret_failure->class == STORE_TRANSIENT || ret_failure->class == STORE_THROTTLED)
@@ -151,11 +172,14 @@ static struct store_read *store_read_free(struct store_read *read) {
         return NULL;
 }
 
-static void on_answer(void *userdata, const struct http_answer *answer, const struct store_failure *transport) {
+static void on_answer(void *userdata, const struct http_answer *answer,
+                      const struct store_failure *transport) {
         struct store_read *read = userdata;
         struct store_read_result result = { .failure = *transport };
-        bool ours = read->verdict == READ_NO_RANGE || read->verdict == READ_BAD_RANGE || read->verdict == READ_TOO_LONG ||
-                    (read->verdict == READ_IGNORED && read->ignored_bytes > STORE_HTTP_ERROR_MOST_BYTES);
+        bool ours = read->verdict == READ_NO_RANGE || read->verdict == READ_BAD_RANGE ||
+                    read->verdict == READ_TOO_LONG ||
+                    (read->verdict == READ_IGNORED &&
+                     read->ignored_bytes > STORE_HTTP_ERROR_MOST_BYTES);
 
         if (transport->class == STORE_OK && read->verdict == READ_UNJUDGED)
                 judge(read, answer); /* there was no body */
@@ -171,7 +195,8 @@ static void on_answer(void *userdata, const struct http_answer *answer, const st
         store_read_free(read);
 }
 
-static int make_target(const struct store_http *http, const char *name, size_t name_size, char **ret_target) {
+static int make_target(const struct store_http *http, const char *name, size_t name_size,
+                       char **ret_target) {
         size_t size = strlen(http->directory), query_size = strlen(http->url.query);
         char *target = malloc(size + 1 + 3 * name_size + query_size + 1), *at = target;
 
@@ -185,9 +210,10 @@ static int make_target(const struct store_http *http, const char *name, size_t n
         return 0;
 }
 
-static int http_read(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata,
-                     struct store_read **ret_read) {
+static int http_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
+                     uint8_t *buffer, uint64_t size,
+                     void (*on_done)(void *userdata, const struct store_read_result *result),
+                     void *userdata, struct store_read **ret_read) {
         static const struct http_handler handler = { .on_body = on_body, .on_done = on_answer };
         struct store_http *http = (struct store_http *)store;
         struct store_read *read;
@@ -206,7 +232,8 @@ static int http_read(struct store *store, const char *name, size_t name_size, ui
         read->userdata = userdata;
         r = make_target(http, name, name_size, &read->target);
         if (r == 0)
-                r = http_client_get(http->client, read->target, offset, size, &handler, read, &read->request);
+                r = http_client_get(http->client, read->target, offset, size, &handler, read,
+                                    &read->request);
         if (r < 0) {
                 store_read_free(read);
                 return r;
@@ -215,7 +242,8 @@ static int http_read(struct store *store, const char *name, size_t name_size, ui
         return 0;
 }
 
-static bool http_read_cancel(struct store_read *read, void (*on_released)(void *userdata), void *userdata) {
+static bool http_read_cancel(struct store_read *read, void (*on_released)(void *userdata),
+                             void *userdata) {
         (void)on_released;
         (void)userdata;
         http_request_cancel(read->request);
@@ -231,7 +259,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         list->callbacks.on_row(list->userdata, row);
 }
 
-static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void on_unreadable(void *userdata, const char *directory, size_t size,
+                          const struct store_failure *failure) {
         struct store_list *list = userdata;
 
         list->callbacks.on_unreadable(list->userdata, directory, size, failure);
@@ -246,8 +275,8 @@ static void on_listed(void *userdata, const struct store_failure *failure, uint6
         ended.callbacks.on_done(ended.userdata, failure, requests);
 }
 
-static int http_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata,
-                     struct store_list **ret_list) {
+static int http_list(struct store *store, const struct store_list_callbacks *callbacks,
+                     void *userdata, struct store_list **ret_list) {
         static const struct store_list_callbacks own = { on_row, on_unreadable, on_listed };
         struct store_http *http = (struct store_http *)store;
         struct store_list *list;
@@ -336,8 +365,8 @@ static int set_places(struct store_http *http) {
         return http->store.endpoint ? 0 : -ENOMEM;
 }
 
-int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_options *options, struct store **ret_store,
-                   const char **ret_message) {
+int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_options *options,
+                   struct store **ret_store, const char **ret_message) {
         struct store_http *http = calloc(1, sizeof(*http));
         int r;
 
@@ -361,7 +390,8 @@ int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_op
         return 0;
 }
 
-static int http_new(uv_loop_t *loop, const char *url, struct store **ret_store, const char **ret_message) {
+static int http_new(uv_loop_t *loop, const char *url, struct store **ret_store,
+                    const char **ret_message) {
         return store_http_new(loop, url, &http_client_defaults, ret_store, ret_message);
 }
 

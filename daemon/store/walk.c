@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two kinds of work go to the pool: scanning a directory, and looking at a batch of its names. A thread touches only its piece of
- * work and what never changes (the walk's root, the directories above); all else is the loop thread's.
+ * Two kinds of work go to the pool: scanning a directory, and looking at a batch of its names. A
+ * thread touches only its piece of work and what never changes (the walk's root, the directories
+ * above); all else is the loop thread's.
  */
 #include "daemon/store/walk.h"
 
@@ -92,7 +93,8 @@ static int names_add(struct names *names, const char *name, size_t size) {
 }
 
 #define names_for_each(name, names) \
-        for (const char *name = (names)->bytes; name && name < (names)->bytes + (names)->size; name += strlen(name) + 1)
+        for (const char *name = (names)->bytes; name && name < (names)->bytes + (names)->size; \
+             name += strlen(name) + 1)
 
 static struct directory *directory_unref(struct directory *directory) {
         while (directory && --directory->refs == 0) {
@@ -116,18 +118,21 @@ static struct directory *directory_new(struct directory *parent, const char *nam
                 parent->refs++;
                 directory->parent = parent;
                 directory->depth = parent->depth + 1;
-                sprintf(directory->path, "%s%s%s", parent->path, parent->path_size ? "/" : "", name);
+                sprintf(directory->path, "%s%s%s", parent->path, parent->path_size ? "/" : "",
+                        name);
         }
         return directory;
 }
 
 /* The path of a name in a directory (of the directory itself: ""), the caller's to free. */
-static char *full_path(const struct walk *walk, const struct directory *directory, const char *name) {
+static char *full_path(const struct walk *walk, const struct directory *directory,
+                       const char *name) {
         bool root_is_slash = walk->root[0] == '/' && walk->root[1] == '\0';
         char *path;
 
-        if (asprintf(&path, "%s%s%s%s%s", root_is_slash ? "" : walk->root, directory->path_size || root_is_slash ? "/" : "",
-                     directory->path, *name && !(root_is_slash && !directory->path_size) ? "/" : "", name) < 0)
+        if (asprintf(&path, "%s%s%s%s%s", root_is_slash ? "" : walk->root,
+                     directory->path_size || root_is_slash ? "/" : "", directory->path,
+                     *name && !(root_is_slash && !directory->path_size) ? "/" : "", name) < 0)
                 return NULL;
         return path;
 }
@@ -318,7 +323,8 @@ static void on_scanned(struct work *work);
 static void on_looked(struct work *work);
 
 /* Takes the directory, on failure too. */
-static int piece_new(struct walk *walk, struct directory *take_directory, bool is_scan, struct piece **ret_piece) {
+static int piece_new(struct walk *walk, struct directory *take_directory, bool is_scan,
+                     struct piece **ret_piece) {
         struct piece *piece = calloc(1, sizeof(*piece));
 
         if (!piece) {
@@ -352,7 +358,8 @@ static int descend(struct walk *walk, struct directory *parent, const char *name
         struct piece *piece;
         int r;
 
-        if (walk->directories >= WALK_DIRECTORIES_MOST || (parent && parent->depth >= WALK_DEPTH_MOST))
+        if (walk->directories >= WALK_DIRECTORIES_MOST ||
+            (parent && parent->depth >= WALK_DEPTH_MOST))
                 return -ELOOP;
         directory = directory_new(parent, name);
         if (!directory)
@@ -389,12 +396,14 @@ static int look_at_all(struct walk *walk, const struct piece *scanned) {
         return r;
 }
 
-static void tell_unreadable(struct walk *walk, const struct directory *directory, const char *name, int error) {
+static void tell_unreadable(struct walk *walk, const struct directory *directory, const char *name,
+                            int error) {
         CLEANUP(freep) char *path = full_path(walk, directory, name);
         struct store_failure failure;
 
         failure_set_errno(&failure, error, path ? path : directory->path);
-        walk->callbacks.on_unreadable(walk->userdata, directory->path, directory->path_size, &failure);
+        walk->callbacks.on_unreadable(walk->userdata, directory->path, directory->path_size,
+                                      &failure);
 }
 
 static int tell_row(struct walk *walk, const struct piece *piece, const struct found *found) {
@@ -402,23 +411,29 @@ static int tell_row(struct walk *walk, const struct piece *piece, const struct f
         CLEANUP(freep) char *path = NULL;
         struct store_row row = { .size_bytes = found->size_bytes, .mtime_ns = found->mtime_ns };
 
-        if (asprintf(&path, "%s%s%s", piece->directory->path, piece->directory->path_size ? "/" : "", name) < 0)
+        if (asprintf(&path, "%s%s%s", piece->directory->path,
+                     piece->directory->path_size ? "/" : "", name) < 0)
                 return -ENOMEM;
         row.name = path;
         row.name_size = strlen(path);
-        snprintf(row.tag, sizeof(row.tag), "%llx:%llx", (unsigned long long)found->device, (unsigned long long)found->inode);
+        snprintf(row.tag, sizeof(row.tag), "%llx:%llx", (unsigned long long)found->device,
+                 (unsigned long long)found->inode);
         walk->callbacks.on_row(walk->userdata, &row);
         return 0;
 }
 
-/* What a piece of work has found, as far as the listener still listens: a callback may cancel the walk. */
+/*
+ * What a piece of work has found, as far as the listener still listens: a callback may cancel the
+ * walk.
+ */
 static int tell_found(struct walk *walk, const struct piece *piece) {
         int r = 0;
 
         for (size_t i = 0; i < piece->found_count && r == 0 && !walk->finished; i++)
                 r = tell_row(walk, piece, &piece->found[i]);
         if (piece->look_error && !walk->finished)
-                tell_unreadable(walk, piece->directory, piece->names.bytes + piece->look_error_at, piece->look_error);
+                tell_unreadable(walk, piece->directory, piece->names.bytes + piece->look_error_at,
+                                piece->look_error);
         names_for_each(name, &piece->directories) {
                 if (r == 0 && !walk->finished)
                         r = descend(walk, piece->directory, name);
@@ -473,7 +488,8 @@ static void on_looked(struct work *work) {
         piece_ended(walk, piece, r);
 }
 
-int walk_start(struct work_pool *pool, const char *root, const struct store_list_callbacks *callbacks, void *userdata,
+int walk_start(struct work_pool *pool, const char *root,
+               const struct store_list_callbacks *callbacks, void *userdata,
                void (*on_released)(void *owner), void *owner, struct walk **ret_walk) {
         struct walk *walk = calloc(1, sizeof(*walk));
         int r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk over a directory tree on the threads of a pool: directories are read in parallel, and so are the stats of a large one.
- * Symbolic links are followed; a directory that stands on its own path already (by device and inode) is left out. Only
- * regular files whose names say that they are event files are reported; nothing but directories is ever opened.
+ * A walk over a directory tree on the threads of a pool: directories are read in parallel, and so
+ * are the stats of a large one. Symbolic links are followed; a directory that stands on its own
+ * path already (by device and inode) is left out. Only regular files whose names say that they are
+ * event files are reported; nothing but directories is ever opened.
  */
 #pragma once
 
@@ -12,11 +13,13 @@
 struct walk;
 
 /*
- * Walks everything under root, or root itself if it is an event file. The callbacks are those of store_operations.list(). The walk
- * is freed after its last callback or by walk_cancel(), but for what threads still have in hands. on_released is called when
- * no thread has, after everything else; the pool must live until then.
+ * Walks everything under root, or root itself if it is an event file. The callbacks are those of
+ * store_operations.list(). The walk is freed after its last callback or by walk_cancel(), but for
+ * what threads still have in hands. on_released is called when no thread has, after everything
+ * else; the pool must live until then.
  */
-int walk_start(struct work_pool *pool, const char *root, const struct store_list_callbacks *callbacks, void *userdata,
+int walk_start(struct work_pool *pool, const char *root,
+               const struct store_list_callbacks *callbacks, void *userdata,
                void (*on_released)(void *owner), void *owner, struct walk **ret_walk);
 
 void walk_cancel(struct walk *walk);

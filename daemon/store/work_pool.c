@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One lock over two queues: work to be run, and work that is done and waits for the loop. A thread that ends joins nobody: it
- * is detached, and the last thing it does with the pool is to count itself out under the lock and wake the loop.
+ * One lock over two queues: work to be run, and work that is done and waits for the loop. A thread
+ * that ends joins nobody: it is detached, and the last thing it does with the pool is to count
+ * itself out under the lock and wake the loop.
  */
 #include "daemon/store/work_pool.h"
 
@@ -31,14 +32,18 @@ struct work_pool {
 
 static int start_thread(struct work_pool *pool);
 
-/* With the lock. Whether the work at the head of the queue has waited so long that one more thread is wanted. */
+/*
+ * With the lock. Whether the work at the head of the queue has waited so long that one more thread
+ * is wanted.
+ */
 static bool is_crowded(const struct work_pool *pool, uint64_t now_ns) {
         const struct work *head;
 
         if (pool->waiting <= pool->idle || pool->threads >= pool->options.threads_max)
                 return false;
         head = list_owner(pool->queue.next, struct work, node);
-        return pool->threads < pool->options.threads_min || now_ns - head->queued_ns > pool->options.wait_ns;
+        return pool->threads < pool->options.threads_min ||
+               now_ns - head->queued_ns > pool->options.wait_ns;
 }
 
 /* With the lock. Waits for work; NULL if this thread is to end. */
@@ -62,7 +67,8 @@ static struct work *next_work(struct work_pool *pool) {
                         r = pthread_cond_wait(&pool->queued, &pool->lock);
                 }
                 pool->idle--;
-                if (r == ETIMEDOUT && list_is_empty(&pool->queue) && pool->threads > pool->options.threads_min)
+                if (r == ETIMEDOUT && list_is_empty(&pool->queue) &&
+                    pool->threads > pool->options.threads_min)
                         return NULL;
         }
         work = list_owner(pool->queue.next, struct work, node);
@@ -84,7 +90,10 @@ static void *thread_main(void *userdata) {
                 work->run(work);
                 end_ns = uv_hrtime();
                 pthread_mutex_lock(&pool->lock);
-                /* If it did not wait for storage, it used a core, and more threads do not make more cores. */
+                /*
+                 * If it did not wait for storage, it used a core, and more threads do not make more
+                 * cores.
+                 */
                 if (end_ns - begin_ns > work->slow_ns && is_crowded(pool, end_ns))
                         start_thread(pool);
                 if (list_is_empty(&pool->done))
@@ -157,7 +166,8 @@ static void on_wake(uv_async_t *wake) {
                 uv_close((uv_handle_t *)wake, on_wake_closed);
 }
 
-int work_pool_new(uv_loop_t *loop, const struct work_pool_options *options, struct work_pool **ret_pool) {
+int work_pool_new(uv_loop_t *loop, const struct work_pool_options *options,
+                  struct work_pool **ret_pool) {
         struct work_pool *pool = calloc(1, sizeof(*pool));
         pthread_condattr_t attributes;
         int r;
@@ -218,7 +228,8 @@ bool work_pool_withdraw(struct work_pool *pool, struct work *work) {
         bool found = false;
 
         pthread_mutex_lock(&pool->lock);
-        for (struct list *node = pool->queue.next; node != &pool->queue && !found; node = node->next)
+        for (struct list *node = pool->queue.next; node != &pool->queue && !found;
+             node = node->next)
                 found = node == &work->node;
         if (found) {
                 list_remove(&work->node);

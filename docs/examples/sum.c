@@ -4,7 +4,8 @@
  *
  *      ./sum URL TAG
  *
- * With the library installed: #include <headrace.h>, and cc -o sum sum.c $(pkg-config --cflags --libs headrace)
+ * With the library installed: #include <headrace.h>, and cc -o sum sum.c $(pkg-config --cflags
+ * --libs headrace)
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Framing, both CRCs, decoding and publishing of scalar records as TensorBoard's writer makes them, segment by segment into
- * memory that is there already: records for each second of processor time on one core.
+ * Framing, both CRCs, decoding and publishing of scalar records as TensorBoard's writer makes them,
+ * segment by segment into memory that is there already: records for each second of processor time
+ * on one core.
  *
  *      decode_rate [RECORDS [ROUNDS]]
  */
@@ -42,8 +43,11 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value) {
         return at;
 }
 
-/* Event{wall_time, step, summary{value{tag, simple_value}}}, fields in the order of their numbers. */
-static uint64_t put_event(uint8_t *to, uint64_t step, double wall_time, const char *tag, float value) {
+/*
+ * Event{wall_time, step, summary{value{tag, simple_value}}}, fields in the order of their numbers.
+ */
+static uint64_t put_event(uint8_t *to, uint64_t step, double wall_time, const char *tag,
+                          float value) {
         uint8_t tag_size = (uint8_t)strlen(tag);
         uint8_t value_size = (uint8_t)(2 + tag_size + 5);
         uint8_t *at = to;
@@ -52,7 +56,9 @@ static uint64_t put_event(uint8_t *to, uint64_t step, double wall_time, const ch
         at = put(at, &wall_time, 8);
         *at++ = 0x10;
         at = put_varint(at, step);
-        at = put(at, (uint8_t[]){ 0x2a, (uint8_t)(value_size + 2), 0x0a, value_size, 0x0a, tag_size }, 6);
+        at = put(at,
+                 (uint8_t[]){ 0x2a, (uint8_t)(value_size + 2), 0x0a, value_size, 0x0a, tag_size },
+                 6);
         at = put(at, tag, tag_size);
         *at++ = 0x15;
         at = put(at, &value, 4);
@@ -61,8 +67,8 @@ static uint64_t put_event(uint8_t *to, uint64_t step, double wall_time, const ch
 
 static uint64_t put_record(uint8_t *to, uint64_t number) {
         uint64_t step = number / ARRAY_SIZE(tags);
-        uint64_t size = put_event(to + 12, step, 1714557600 + 0.25 * (double)step, tags[number % ARRAY_SIZE(tags)],
-                                  sinf((float)step));
+        uint64_t size = put_event(to + 12, step, 1714557600 + 0.25 * (double)step,
+                                  tags[number % ARRAY_SIZE(tags)], sinf((float)step));
         uint32_t crc;
 
         memcpy(to, &size, 8);
@@ -89,8 +95,12 @@ static double cpu_seconds(void) {
         return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Decodes the whole file, going round the segments as a ring does. Returns the records that came out. */
-static uint64_t decode_file(const struct file *file, const struct block_file *identity, uint8_t *ring, uint64_t *ret_extents) {
+/*
+ * Decodes the whole file, going round the segments as a ring does. Returns the records that came
+ * out.
+ */
+static uint64_t decode_file(const struct file *file, const struct block_file *identity,
+                            uint8_t *ring, uint64_t *ret_extents) {
         struct block_position place = { 0 };
         struct block_output output;
         uint64_t records = 0;
@@ -108,7 +118,8 @@ static uint64_t decode_file(const struct file *file, const struct block_file *id
                         .segment_bytes = SEGMENT_BYTES,
                 };
 
-                r = block_decode(&input, ring + *ret_extents % SEGMENTS * SEGMENT_BYTES, SEGMENT_BYTES, &output);
+                r = block_decode(&input, ring + *ret_extents % SEGMENTS * SEGMENT_BYTES,
+                                 SEGMENT_BYTES, &output);
                 records += output.record_count;
                 place = output.next;
         }
@@ -147,11 +158,12 @@ int main(int argc, char **argv) {
                 if (rate > best)
                         best = rate;
         }
-        printf("{\"records_per_cpu_second\": %.0f, \"bytes_per_cpu_second\": %.0f, \"records\": %llu, \"bytes\": %llu, "
+        printf("{\"records_per_cpu_second\": %.0f, \"bytes_per_cpu_second\": %.0f, \"records\": "
+               "%llu, \"bytes\": %llu, "
                "\"extents\": %llu, "
                "\"rounds\": %d}\n",
-               best, best * (double)file.size / (double)records, (unsigned long long)records, (unsigned long long)file.size,
-               (unsigned long long)extents, rounds);
+               best, best * (double)file.size / (double)records, (unsigned long long)records,
+               (unsigned long long)file.size, (unsigned long long)extents, rounds);
         free(ring);
         free(file.bytes);
         return 0;

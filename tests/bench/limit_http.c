@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What HTTP alone costs: lists a directory of event files (nginx's JSON autoindex) and reads each file with one request, by
- * libcurl on epoll, and keeps nothing. No daemon can be faster with the same window of requests.
+ * What HTTP alone costs: lists a directory of event files (nginx's JSON autoindex) and reads each
+ * file with one request, by libcurl on epoll, and keeps nothing. No daemon can be faster with the
+ * same window of requests.
  *
  *      limit_http URL WINDOW [MAX]
  *
- * WINDOW requests are in flight at first; with MAX, each answer lets one more go out, until there are MAX: so the window doubles
- * every round trip. Prints one JSON object.
+ * WINDOW requests are in flight at first; with MAX, each answer lets one more go out, until there
+ * are MAX: so the window doubles every round trip. Prints one JSON object.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -101,7 +102,8 @@ static CURL *take_handle(struct limit *limit) {
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, &limit->bytes);
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(easy, CURLOPT_RANGE, "0-108575"); /* the listed size and some slack, as a loader asks */
+        /* the listed size and some slack, as a loader asks */
+        curl_easy_setopt(easy, CURLOPT_RANGE, "0-108575");
         return easy;
 }
 
@@ -111,7 +113,8 @@ static void send_more(struct limit *limit) {
                 CURL *easy = take_handle(limit);
                 char *url = NULL;
 
-                MUST(asprintf(&url, "%s%s", limit->url, json_string_value(json_object_get(entry, "name"))) > 0);
+                MUST(asprintf(&url, "%s%s", limit->url,
+                              json_string_value(json_object_get(entry, "name"))) > 0);
                 curl_easy_setopt(easy, CURLOPT_URL, url);
                 free(url);
                 MUST(curl_multi_add_handle(limit->multi, easy) == CURLM_OK);
@@ -152,7 +155,8 @@ static void limit_read(struct limit *limit) {
                 for (int i = 0; i < n; i++) {
                         int action = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
                                      (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-                                     (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+                                     (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR
+                                                                               : 0);
 
                         curl_multi_socket_action(limit->multi, events[i].data.fd, action, &running);
                 }
@@ -161,7 +165,9 @@ static void limit_read(struct limit *limit) {
 }
 
 static void limit_init(struct limit *limit, char **arguments, int count) {
-        *limit = (struct limit){ .url = arguments[1], .timeout_ms = 0, .window = (unsigned)atoi(arguments[2]) };
+        *limit = (struct limit){ .url = arguments[1],
+                                 .timeout_ms = 0,
+                                 .window = (unsigned)atoi(arguments[2]) };
         limit->window_max = count > 3 ? (unsigned)atoi(arguments[3]) : limit->window;
         MUST(limit->window > 0);
         limit->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -197,8 +203,10 @@ int main(int argc, char **argv) {
         limit_list(&limit);
         listed = now_s();
         limit_read(&limit);
-        printf("{\"seconds\": %.4f, \"list_seconds\": %.4f, \"files\": %zu, \"bytes\": %llu, \"failed\": %zu}\n", now_s() - begin,
-               listed - begin, limit.done, (unsigned long long)limit.bytes, limit.failed);
+        printf("{\"seconds\": %.4f, \"list_seconds\": %.4f, \"files\": %zu, \"bytes\": %llu, "
+               "\"failed\": %zu}\n",
+               now_s() - begin, listed - begin, limit.done, (unsigned long long)limit.bytes,
+               limit.failed);
         limit_deinit(&limit);
         return limit.failed > 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the bytes alone cost: reads every file below the given directories and adds up its words, and keeps nothing. Prints one
- * JSON object.
+ * What the bytes alone cost: reads every file below the given directories and adds up its words,
+ * and keeps nothing. Prints one JSON object.
  *
  *      limit_read DIRECTORY...
  */
@@ -67,7 +67,8 @@ int main(int argc, char **argv) {
                 files++;
         }
         fts_close(tree);
-        printf("{\"seconds\": %.4f, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n", now_s() - begin, files,
-               bytes, sum);
+        printf("{\"seconds\": %.4f, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
+               ", \"sum\": %" PRIu64 "}\n",
+               now_s() - begin, files, bytes, sum);
         return 0;
 }

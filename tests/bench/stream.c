@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that reads everything below a URL and adds it up: the time from its start to the end of the stream is what a person
- * waits for; with the records already in the ring, it is how fast a client reads.
+ * A client that reads everything below a URL and adds it up: the time from its start to the end of
+ * the stream is what a person waits for; with the records already in the ring, it is how fast a
+ * client reads.
  *
  *      stream [--socket PATH] [--inline] [--passes N] URL [ARGUMENT-OF-HEADRACED...]
  *
- * Without --socket it starts a daemon of its own, with the further arguments. Prints one JSON object for each pass.
+ * Without --socket it starts a daemon of its own, with the further arguments. Prints one JSON
+ * object for each pass.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -55,7 +57,8 @@ static void print_status(struct hr_connection *connection) {
         free(status);
 }
 
-static int read_all(const char *url, const struct hr_options *options, enum hr_transport transport, struct totals *totals) {
+static int read_all(const char *url, const struct hr_options *options, enum hr_transport transport,
+                    struct totals *totals) {
         struct hr_subscription subscription = HR_SUBSCRIPTION;
         struct hr_connection *connection = NULL;
         CLEANUP(freep) char *error = NULL;
@@ -78,10 +81,12 @@ static int read_all(const char *url, const struct hr_options *options, enum hr_t
                 hr_close(connection);
                 return -1;
         }
-        printf("{\"seconds\": %.4f, \"first_seconds\": %.4f, \"walk_seconds\": %.4f, \"cpu_seconds\": %.4f, \"records\": %" PRIu64
-               ", \"batches\": %" PRIu64 ", \"damaged\": %" PRIu64 ", \"sum\": %.17g",
-               end - totals->begin_s, totals->first_s - totals->begin_s, totals->walk_s, now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu,
-               totals->records, totals->batches, totals->skipped, totals->sum);
+        printf("{\"seconds\": %.4f, \"first_seconds\": %.4f, \"walk_seconds\": %.4f, "
+               "\"cpu_seconds\": %.4f, \"records\": %" PRIu64 ", \"batches\": %" PRIu64
+               ", \"damaged\": %" PRIu64 ", \"sum\": %.17g",
+               end - totals->begin_s, totals->first_s - totals->begin_s, totals->walk_s,
+               now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu, totals->records, totals->batches,
+               totals->skipped, totals->sum);
         print_status(connection);
         printf("}\n");
         fflush(stdout);
@@ -115,7 +120,8 @@ int main(int argc, char **argv) {
                 }
         }
         if (optind >= argc) {
-                fprintf(stderr, "usage: stream [--socket PATH] [--inline] [--passes N] URL [ARGUMENT-OF-HEADRACED...]\n");
+                fprintf(stderr, "usage: stream [--socket PATH] [--inline] [--passes N] URL "
+                                "[ARGUMENT-OF-HEADRACED...]\n");
                 return 2;
         }
         options.arguments = (const char *const *)(argv + optind + 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A listing of any bytes, whole and in two pieces, must give the same entries. The first byte says where it is cut. */
+/*
+ * A listing of any bytes, whole and in two pieces, must give the same entries. The first byte says
+ * where it is cut.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -17,7 +20,8 @@ static bool on_entry(void *userdata, const struct autoindex_entry *entry) {
         MUST(strlen(entry->name) == entry->name_size);
         for (size_t i = 0; i < entry->name_size; i++)
                 digest->value = digest->value * 31 + (uint8_t)entry->name[i];
-        digest->value = digest->value * 31 + entry->size_bytes + (uint64_t)entry->mtime_ns + entry->is_directory;
+        digest->value = digest->value * 31 + entry->size_bytes + (uint64_t)entry->mtime_ns +
+                        entry->is_directory;
         digest->count++;
         return true;
 }
@@ -41,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (size == 0)
                 return 0;
-        MUST(parse(data + 1, size - 1, size - 1, &whole) == parse(data + 1, size - 1, data[0] % size, &cut));
+        MUST(parse(data + 1, size - 1, size - 1, &whole) ==
+             parse(data + 1, size - 1, data[0] % size, &cut));
         MUST(whole.value == cut.value && whole.count == cut.count);
         return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an event file, or (first byte odd) as Events that get right frames around them. Whatever comes out is a right
- * extent, is the same when decoded again from its own bytes into just its own room, and progress is made in every segment.
+ * Any bytes as an event file, or (first byte odd) as Events that get right frames around them.
+ * Whatever comes out is a right extent, is the same when decoded again from its own bytes into just
+ * its own room, and progress is made in every segment.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -69,7 +70,8 @@ static struct block_input input_of(const struct bytes *bytes) {
 }
 
 /* In memory of its own: nothing before or behind the range may be looked at. */
-static void decode_again(const struct block_input *whole, const struct block_output *first, const uint8_t *image) {
+static void decode_again(const struct block_input *whole, const struct block_output *first,
+                         const uint8_t *image) {
         const struct extent_header *header = (const void *)image;
         uint64_t size = min_u64(header->end_offset, whole->size_bytes) - header->begin_offset;
         CLEANUP(freep) uint8_t *own = malloc(size + 1);
@@ -85,7 +87,8 @@ static void decode_again(const struct block_input *whole, const struct block_out
         input.end = first->end;
         input.last = false;
         MUST(block_decode(&input, room, first->extent_bytes, &output) == 0);
-        MUST(output.extent_bytes == first->extent_bytes && memcmp(room, image, output.extent_bytes) == 0);
+        MUST(output.extent_bytes == first->extent_bytes &&
+             memcmp(room, image, output.extent_bytes) == 0);
 }
 
 static void decode_value(const struct block_input *whole, const struct extent_record *record) {
@@ -98,23 +101,26 @@ static void decode_value(const struct block_input *whole, const struct extent_re
                 return;
         input.begin = (struct block_position){ record->source_offset, record->value_index };
         MUST(block_decode_value(&input, &memory, &size) == 0);
-        MUST(extent_view_init(&view, memory, size) == 0 && extent_view_is_intact(&view) && view.record_count == 1);
+        MUST(extent_view_init(&view, memory, size) == 0 && extent_view_is_intact(&view) &&
+             view.record_count == 1);
         MUST(view.records[0].payload_size == record->payload_size);
         free(memory);
 }
 
 /*
- * A block that ends at junk, whose end is not known yet, and has damage itself, may be another one when decoded again: nothing in
- * the range tells that what stands behind it was not right.
+ * A block that ends at junk, whose end is not known yet, and has damage itself, may be another one
+ * when decoded again: nothing in the range tells that what stands behind it was not right.
  */
 static bool may_differ(const struct block_output *output, bool ends_open) {
         return ends_open && output->search_offset && output->damage_count > 1;
 }
 
-static void check_block(const struct block_input *input, const struct block_output *output, const uint8_t *image, bool ends_open) {
+static void check_block(const struct block_input *input, const struct block_output *output,
+                        const uint8_t *image, bool ends_open) {
         struct extent_view view;
 
-        MUST(extent_view_init(&view, image, output->extent_bytes) == 0 && extent_view_is_intact(&view));
+        MUST(extent_view_init(&view, image, output->extent_bytes) == 0 &&
+             extent_view_is_intact(&view));
         MUST(view.size_bytes == output->extent_bytes && view.record_count == output->record_count);
         if (!may_differ(output, ends_open))
                 decode_again(input, output, image);

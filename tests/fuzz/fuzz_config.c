@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a configuration file, and as an option. What is refused must have a reason in words. */
+/*
+ * Any bytes as a configuration file, and as an option. What is refused must have a reason in words.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an Event: accepted or not, all its values are gone through, and their payloads written into just the memory they ask for. */
+/*
+ * Any bytes as an Event: accepted or not, all its values are gone through, and their payloads
+ * written into just the memory they ask for.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -9,20 +12,24 @@
 #include "daemon/decode/event.h"
 #include "daemon/decode/payload.h"
 
-#define PAYLOAD_MOST (1u << 20) /* what is repeated to fill a shape can be much larger than the input */
+/* what is repeated to fill a shape can be much larger than the input */
+#define PAYLOAD_MOST (1u << 20)
 
 static void look_at(const struct extent_payload_view *view) {
         for (uint32_t i = 0; view->end_offset && i < view->element_count; i++) {
                 struct extent_string string = extent_payload_string(view, i);
 
-                MUST(string.size == 0 || string.bytes[string.size - 1] == string.bytes[string.size - 1]);
+                MUST(string.size == 0 ||
+                     string.bytes[string.size - 1] == string.bytes[string.size - 1]);
         }
 }
 
 /* The payload as a reader sees it: in an image that is nothing else. */
 static void read_back(const struct payload *payload, uint8_t *memory, uint64_t size) {
         struct extent_view view = { .bytes = memory, .size_bytes = size };
-        struct extent_record record = { .kind = payload->kind, .dtype = payload->dtype, .payload_size = size };
+        struct extent_record record = { .kind = payload->kind,
+                                        .dtype = payload->dtype,
+                                        .payload_size = size };
         struct extent_payload_view found;
 
         MUST(extent_view_payload(&view, &record, &found) == 0);

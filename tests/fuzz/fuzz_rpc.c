@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dispatcher and every reader of parameters, in front of methods that do nothing: whatever text comes, the answer is a
- * JSON-RPC 2.0 message or none, and nothing leaks.
+ * The dispatcher and every reader of parameters, in front of methods that do nothing: whatever text
+ * comes, the answer is a JSON-RPC 2.0 message or none, and nothing leaks.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -43,7 +43,8 @@ static const struct rpc_method table[] = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct rpc_caller caller = { .framed = size & 1, .greeted = size & 2 };
-        json_t *reply = rpc_dispatch(table, ARRAY_SIZE(table), caller, NULL, (const char *)data, size);
+        json_t *reply = rpc_dispatch(table, ARRAY_SIZE(table), caller, NULL, (const char *)data,
+                                     size);
         char *text;
 
         if (!reply)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a piece of a file. What comes out lies inside, in order and without gaps, also when the piece is cut in two; the
- * same records come out then.
+ * Any bytes as a piece of a file. What comes out lies inside, in order and without gaps, also when
+ * the piece is cut in two; the same records come out then.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +25,8 @@ static int next(struct tfrecord_reader *reader, struct tfrecord *record) {
                 MUST(reader->offset == before);
                 return r;
         }
-        MUST(record->offset == before && record->size_bytes > 0 && reader->offset == before + record->size_bytes);
+        MUST(record->offset == before && record->size_bytes > 0 &&
+             reader->offset == before + record->size_bytes);
         MUST(reader->offset <= reader->bytes_offset + reader->size_bytes);
         if (r == 0)
                 MUST(record->payload == reader->bytes + (before - reader->bytes_offset) + 12 &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes through the frame reader, whole and in pieces: the same frames must come out, within the limits, and nothing after
- * what is malformed. The first byte says how long the pieces are, its lowest bit whether lines are accepted.
+ * Any bytes through the frame reader, whole and in pieces: the same frames must come out, within
+ * the limits, and nothing after what is malformed. The first byte says how long the pieces are, its
+ * lowest bit whether lines are accepted.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -37,7 +38,10 @@ static struct digest read_all(const uint8_t *data, size_t size, size_t piece, bo
 
         wire_reader_init(&reader, BODY_MAX, accept_lines, false);
         for (size_t at = 0; at < size && digest.end == STAGE_MORE;) {
-                /* As from a socket: no more than there is room for. There is always some, or a frame or an end was there. */
+                /*
+                 * As from a socket: no more than there is room for. There is always some, or a
+                 * frame or an end was there.
+                 */
                 size_t room = sizeof(struct wire_header) + BODY_MAX - (reader.end - reader.begin);
                 size_t fed = min_u64(min_u64(piece, size - at), room);
 
@@ -57,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         whole = read_all(data + 1, size - 1, size, data[0] & 1);
         pieces = read_all(data + 1, size - 1, 1 + (data[0] >> 1) % 16, data[0] & 1);
-        MUST(whole.value == pieces.value && whole.frames == pieces.frames && whole.end == pieces.end);
+        MUST(whole.value == pieces.value && whole.frames == pieces.frames &&
+             whole.end == pieces.end);
         return 0;
 }

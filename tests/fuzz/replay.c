@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target over files and directories of inputs, each in memory of exactly its size, and says how many there were. */
+/*
+ * Runs a fuzz target over files and directories of inputs, each in memory of exactly its size, and
+ * says how many there were.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

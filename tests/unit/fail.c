@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One counter for all of them. Which call is the n-th may differ from run to run where threads are at work; that one fails does not. */
+/*
+ * One counter for all of them. Which call is the n-th may differ from run to run where threads are
+ * at work; that one fails does not.
+ */
 #include "tests/unit/fail.h"
 
 #include <dirent.h>
@@ -85,32 +88,43 @@ void __wrap__mark_point(const char *file, int line) {
 WRAP(void *, malloc, (size_t size), (size), NULL, ENOMEM)
 WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL, ENOMEM)
 WRAP(void *, realloc, (void *memory, size_t size), (memory, size), NULL, ENOMEM)
-WRAP(void *, reallocarray, (void *memory, size_t count, size_t size), (memory, count, size), NULL, ENOMEM)
+WRAP(void *, reallocarray, (void *memory, size_t count, size_t size), (memory, count, size), NULL,
+     ENOMEM)
 WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL, ENOMEM)
 WRAP(char *, strdup, (const char *text), (text), NULL, ENOMEM)
 WRAP(char *, strndup, (const char *text, size_t size), (text, size), NULL, ENOMEM)
-WRAP(int, vasprintf, (char **ret_text, const char *format, va_list arguments), (ret_text, format, arguments), -1, ENOMEM)
+WRAP(int, vasprintf, (char **ret_text, const char *format, va_list arguments),
+     (ret_text, format, arguments), -1, ENOMEM)
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1, EMFILE)
 WRAP(void *, mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
      (address, size, protection, flags, fd, offset), MAP_FAILED, ENOMEM)
 WRAP(int, ftruncate, (int fd, off_t size), (fd, size), -1, ENOSPC)
-WRAP(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size), -1, ENOSPC)
+WRAP(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size), -1,
+     ENOSPC)
 WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
-WRAP(int, bind, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size), -1, EADDRINUSE)
+WRAP(int, bind, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size), -1,
+     EADDRINUSE)
 WRAP(int, listen, (int fd, int backlog), (fd, backlog), -1, EADDRINUSE)
-WRAP(int, connect, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size), -1, ECONNREFUSED)
-WRAP(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags), (fd, address, size, flags), -1, EMFILE)
-WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1, EPIPE)
-WRAP(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1, ECONNRESET)
-WRAP(ssize_t, recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags), -1, ECONNRESET)
+WRAP(int, connect, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size),
+     -1, ECONNREFUSED)
+WRAP(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),
+     (fd, address, size, flags), -1, EMFILE)
+WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1,
+     EPIPE)
+WRAP(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1,
+     ECONNRESET)
+WRAP(ssize_t, recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags), -1,
+     ECONNRESET)
 WRAP(ssize_t, read, (int fd, void *bytes, size_t size), (fd, bytes, size), -1, EIO)
-WRAP(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset), (fd, bytes, size, offset), -1, EIO)
+WRAP(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset), (fd, bytes, size, offset),
+     -1, EIO)
 WRAP(int, fstat, (int fd, struct stat *status), (fd, status), -1, EIO)
 WRAP(int, flock, (int fd, int operation), (fd, operation), -1, EIO)
 WRAP(int, rename, (const char *from, const char *to), (from, to), -1, EACCES)
 WRAP(DIR *, fdopendir, (int fd), (fd), NULL, ENOMEM)
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL, EMFILE)
-WRAP(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags), (bytes, size, flags), -1, EAGAIN)
+WRAP(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags), (bytes, size, flags), -1,
+     EAGAIN)
 
 /* Those whose last argument may be missing, and the ones that return an errno. */
 
@@ -167,9 +181,14 @@ int __wrap_openat(int directory, const char *path, int flags, ...) {
         return is_it("openat", EMFILE) ? -1 : __real_openat(directory, path, flags, mode);
 }
 
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
-        return is_it("pthread_create", EAGAIN) ? EAGAIN : __real_pthread_create(thread, attributes, start, argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument) {
+        return is_it("pthread_create", EAGAIN)
+                       ? EAGAIN
+                       : __real_pthread_create(thread, attributes, start, argument);
 }

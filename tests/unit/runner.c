@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors are remembered by number and by what they lead to, so that a test that closes one and opens another under the
- * same number is caught as well. The linker leads every call of tcase_create() here, so that no test program can do without.
+ * Descriptors are remembered by number and by what they lead to, so that a test that closes one and
+ * opens another under the same number is caught as well. The linker leads every call of
+ * tcase_create() here, so that no test program can do without.
  */
 #include "tests/unit/runner.h"
 
@@ -15,7 +16,8 @@
 #include "tests/unit/fail.h"
 
 #define DESCRIPTORS_MOST 1024
-#define TIMEOUT_S 120 /* for a test under a sanitizer on a busy machine; none waits for time to pass */
+/* for a test under a sanitizer on a busy machine; none waits for time to pass */
+#define TIMEOUT_S 120
 
 struct descriptors {
         char target[DESCRIPTORS_MOST][64]; /* "": closed */
@@ -35,7 +37,8 @@ static void descriptors_read(struct descriptors *ret_descriptors) {
                 if (entry->d_name[0] == '.' || fd == dirfd(directory))
                         continue;
                 ck_assert_int_lt(fd, DESCRIPTORS_MOST);
-                ck_assert_int_gt(readlinkat(dirfd(directory), entry->d_name, ret_descriptors->target[fd],
+                ck_assert_int_gt(readlinkat(dirfd(directory), entry->d_name,
+                                            ret_descriptors->target[fd],
                                             sizeof(ret_descriptors->target[fd]) - 1),
                                  0);
         }
@@ -53,8 +56,9 @@ static void test_ends(void) {
         descriptors_read(&now);
         for (int fd = 0; fd < DESCRIPTORS_MOST; fd++) {
                 if (strcmp(at_begin.target[fd], now.target[fd]) != 0)
-                        ck_abort_msg("descriptor %d was '%s' and is '%s' after the test (empty: closed)", fd, at_begin.target[fd],
-                                     now.target[fd]);
+                        ck_abort_msg(
+                                "descriptor %d was '%s' and is '%s' after the test (empty: closed)",
+                                fd, at_begin.target[fd], now.target[fd]);
         }
 }
 
@@ -65,7 +69,8 @@ TCase *__wrap_tcase_create(const char *name) {
         TCase *test_case = __real_tcase_create(name);
 
         tcase_set_timeout(test_case, TIMEOUT_S);
-        tcase_add_checked_fixture(test_case, test_begins, test_ends); /* the first to begin, the last to end */
+        /* the first to begin, the last to end */
+        tcase_add_checked_fixture(test_case, test_begins, test_ends);
         return test_case;
 }
 
@@ -91,7 +96,8 @@ int runner_run_case(const char *name, TCase *take_case) {
         return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int runner_run(const char *name, const TTest *const *tests, size_t test_count, int argc, char **argv) {
+int runner_run(const char *name, const TTest *const *tests, size_t test_count, int argc,
+               char **argv) {
         TCase *test_case = tcase_create(name);
 
         for (size_t i = 0; i < test_count; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every unit test program is made of. Each test runs in a process of its own, and fails if it leaves a descriptor open
- * that was closed when it began, or the other way round (also in programs that make their own suite with Check).
+ * What every unit test program is made of. Each test runs in a process of its own, and fails if it
+ * leaves a descriptor open that was closed when it began, or the other way round (also in programs
+ * that make their own suite with Check).
  *
  *      START_TEST(ring_refuses_zero) { ... } END_TEST
  *
@@ -15,14 +16,16 @@
 #include <stddef.h>
 
 /* Runs the tests and prints Check's closing lines. Returns the program's exit code. */
-int runner_run(const char *name, const TTest *const *tests, size_t test_count, int argc, char **argv);
+int runner_run(const char *name, const TTest *const *tests, size_t test_count, int argc,
+               char **argv);
 
 /* For loop tests and fixtures: takes a test case that the caller filled, and runs it. */
 int runner_run_case(const char *name, TCase *take_case);
 
-#define RUNNER_MAIN(name, ...)                                                                              \
-        int main(int argc, char **argv) {                                                                   \
-                const TTest *const runner_tests_[] = {__VA_ARGS__};                                         \
-                                                                                                            \
-                return runner_run(name, runner_tests_, sizeof(runner_tests_) / sizeof(*runner_tests_), argc, argv); \
+#define RUNNER_MAIN(name, ...) \
+        int main(int argc, char **argv) { \
+                const TTest *const runner_tests_[] = { __VA_ARGS__ }; \
+\
+                return runner_run(name, runner_tests_, \
+                                  sizeof(runner_tests_) / sizeof(*runner_tests_), argc, argv); \
         }

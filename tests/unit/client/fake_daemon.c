@@ -59,8 +59,8 @@ void fake_daemon_init(struct fake_daemon *fake) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *body, size_t size, const int *fds,
-                       unsigned fd_count) {
+static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *body, size_t size,
+                       const int *fds, unsigned fd_count) {
         struct iovec part = { (void *)(uintptr_t)body, size };
         struct wire_writer writer;
 
@@ -71,9 +71,10 @@ static void send_frame(int fd, enum wire_type type, uint16_t flags, const void *
         wire_writer_deinit(&writer);
 }
 
-static void answer(struct fake_daemon *fake, const json_t *request, const char *member, const char *text, const int *fds,
-                   unsigned fd_count) {
-        json_t *message = json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", json_object_get(request, "id"), member,
+static void answer(struct fake_daemon *fake, const json_t *request, const char *member,
+                   const char *text, const int *fds, unsigned fd_count) {
+        json_t *message = json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id",
+                                    json_object_get(request, "id"), member,
                                     json_loads(text, 0, NULL));
         CLEANUP(freep) char *dump = json_dumps(message, JSON_COMPACT);
 
@@ -83,14 +84,17 @@ static void answer(struct fake_daemon *fake, const json_t *request, const char *
 
 /* Half of the extent in each of two frames. */
 static void send_payload(struct fake_daemon *fake) {
-        struct ring_entry entry = { .segment = UINT32_MAX, .size_bytes = fake->payload_bytes, .record_count = 1 };
+        struct ring_entry entry = { .segment = UINT32_MAX,
+                                    .size_bytes = fake->payload_bytes,
+                                    .record_count = 1 };
         CLEANUP(freep) uint8_t *body = malloc(sizeof(entry) + fake->payload_bytes);
         uint32_t half = fake->payload_bytes / 2;
 
         memcpy(body, &entry, sizeof(entry));
         memcpy(body + sizeof(entry), fake->payload, fake->payload_bytes);
         send_frame(fake->server_fd, WIRE_EXTENT, WIRE_MORE, body, sizeof(entry) + half, NULL, 0);
-        send_frame(fake->server_fd, WIRE_EXTENT, 0, body + sizeof(entry) + half, fake->payload_bytes - half, NULL, 0);
+        send_frame(fake->server_fd, WIRE_EXTENT, 0, body + sizeof(entry) + half,
+                   fake->payload_bytes - half, NULL, 0);
 }
 
 static void answer_payload(struct fake_daemon *fake, const json_t *request) {
@@ -121,7 +125,8 @@ static void answer_subscribe(struct fake_daemon *fake, const json_t *request) {
         if (fake->subscribe_error)
                 answer(fake, request, "error", fake->subscribe_error, NULL, 0);
         else
-                answer(fake, request, "result", "{\"session\":1}", fake->fds, is_map && !fake->sends_no_fds ? 3 : 0);
+                answer(fake, request, "result", "{\"session\":1}", fake->fds,
+                       is_map && !fake->sends_no_fds ? 3 : 0);
 }
 
 static void handle_json(struct fake_daemon *fake, const struct wire_frame *frame) {
@@ -137,11 +142,13 @@ static void handle_json(struct fake_daemon *fake, const struct wire_frame *frame
         } else if (strcmp(method, "series") == 0) {
                 answer(fake, request, "result", fake->series, NULL, 0);
         } else if (strcmp(method, "ack") == 0) {
-                atomic_store(&fake->acked, (unsigned long long)json_integer_value(
-                                                   json_object_get(json_object_get(request, "params"), "position")));
+                atomic_store(&fake->acked,
+                             (unsigned long long)json_integer_value(json_object_get(
+                                     json_object_get(request, "params"), "position")));
                 atomic_fetch_add(&fake->acks, 1);
         } else {
-                answer(fake, request, "error", "{\"code\":-32601,\"message\":\"no such method\"}", NULL, 0);
+                answer(fake, request, "error", "{\"code\":-32601,\"message\":\"no such method\"}",
+                       NULL, 0);
         }
         json_decref(request);
 }
@@ -174,7 +181,8 @@ static void *serve(void *userdata) {
 
 static void seal(struct fake_daemon *fake) {
         for (int i = 0; i < 3; i++) {
-                int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (i < 2 ? F_SEAL_FUTURE_WRITE : 0);
+                int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL |
+                            (i < 2 ? F_SEAL_FUTURE_WRITE : 0);
 
                 if (fake->unsealed == i)
                         seals &= ~fake->unsealed_seal;
@@ -225,16 +233,19 @@ void fake_daemon_deinit(struct fake_daemon *fake) {
 }
 
 void fake_daemon_push(struct fake_daemon *fake, const struct ring_entry *entry) {
-        struct ring_entry *entries = (struct ring_entry *)((uint8_t *)fake->queue + RING_QUEUE_ENTRIES_OFFSET);
+        struct ring_entry *entries = (struct ring_entry *)((uint8_t *)fake->queue +
+                                                           RING_QUEUE_ENTRIES_OFFSET);
 
         entries[fake->pushed % RING_QUEUE_ENTRIES] = *entry;
         atomic_store_explicit(&fake->queue->tail, ++fake->pushed, memory_order_release);
 }
 
-struct ring_entry fake_daemon_place(struct fake_daemon *fake, uint32_t segment, const void *extent, uint64_t size_bytes) {
+struct ring_entry fake_daemon_place(struct fake_daemon *fake, uint32_t segment, const void *extent,
+                                    uint64_t size_bytes) {
         const struct extent_header *header = extent;
 
-        memcpy(fake->data + FAKE_SEGMENTS_OFFSET + segment * FAKE_SEGMENT_BYTES, extent, size_bytes);
+        memcpy(fake->data + FAKE_SEGMENTS_OFFSET + segment * FAKE_SEGMENT_BYTES, extent,
+               size_bytes);
         return (struct ring_entry){
                 .segment = segment,
                 .size_bytes = (uint32_t)size_bytes,
@@ -244,7 +255,8 @@ struct ring_entry fake_daemon_place(struct fake_daemon *fake, uint32_t segment, 
         };
 }
 
-void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t flags, const void *body, size_t size) {
+void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t flags,
+                      const void *body, size_t size) {
         send_frame(fake->server_fd, type, flags, body, size, NULL, 0);
 }
 
@@ -264,13 +276,15 @@ static uint32_t put(struct builder *builder, const void *bytes, size_t size, uin
         return (uint32_t)at;
 }
 
-static void put_text(struct builder *builder, const char *text, uint32_t *ret_offset, uint32_t *ret_size) {
+static void put_text(struct builder *builder, const char *text, uint32_t *ret_offset,
+                     uint32_t *ret_size) {
         *ret_size = (uint32_t)strlen(text);
         *ret_offset = put(builder, text, *ret_size, 1);
 }
 
-static uint64_t finish(struct builder *builder, const struct fake_extent *fake, struct extent_header *header,
-                       struct extent_series *series, const char *const *tags, const char *const *plugins) {
+static uint64_t finish(struct builder *builder, const struct fake_extent *fake,
+                       struct extent_header *header, struct extent_series *series,
+                       const char *const *tags, const char *const *plugins) {
         for (uint32_t i = 0; i < header->series_count; i++) {
                 series[i] = (struct extent_series){ .series_id = 100 + i,
                                                     .data_class = EXTENT_CLASS_UNKNOWN,
@@ -281,7 +295,8 @@ static uint64_t finish(struct builder *builder, const struct fake_extent *fake, 
         }
         put_text(builder, fake->run, &header->run_name_offset, &header->run_name_size);
         put_text(builder, fake->path, &header->file_path_offset, &header->file_path_size);
-        header->series_offset = put(builder, series, header->series_count * sizeof(*series), EXTENT_ALIGNMENT);
+        header->series_offset = put(builder, series, header->series_count * sizeof(*series),
+                                    EXTENT_ALIGNMENT);
         builder->size = align_up(builder->size, EXTENT_ALIGNMENT);
         header->magic = EXTENT_MAGIC;
         header->version = EXTENT_VERSION;
@@ -329,7 +344,9 @@ uint64_t fake_extent_write_tensor(void *memory, const struct fake_extent *fake, 
         static const struct extent_payload head = { .dtype = 1, .rank = 1, .element_count = 2 };
         static const int64_t dimension = 2;
         struct builder builder = { memory, sizeof(struct extent_header) };
-        struct extent_header header = { .record_count = 1, .series_count = 1, .records_offset = sizeof(struct extent_header) };
+        struct extent_header header = { .record_count = 1,
+                                        .series_count = 1,
+                                        .records_offset = sizeof(struct extent_header) };
         struct extent_record record = { .step = 5,
                                         .wall_time = 1000,
                                         .kind = EXTENT_KIND_TENSOR,
@@ -345,7 +362,8 @@ uint64_t fake_extent_write_tensor(void *memory, const struct fake_extent *fake, 
                 record.flags = EXTENT_RECORD_EXTERNAL;
                 record.payload_size = 72;
         } else {
-                record.payload_offset = header.payload_offset = put(&builder, &head, sizeof(head), 64);
+                record.payload_offset = header.payload_offset = put(&builder, &head, sizeof(head),
+                                                                    64);
                 put(&builder, &dimension, sizeof(dimension), 8);
                 put(&builder, elements, sizeof(elements), 64);
                 record.payload_size = builder.size - record.payload_offset;

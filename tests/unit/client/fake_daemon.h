@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A daemon for tests of the client: answers on one socket from a thread, and leaves its ring's memory to the test,
- * which plays the daemon's other half (and may play it wrongly) on the client's own thread: what happens when is
- * then not up to the scheduler.
+ * A daemon for tests of the client: answers on one socket from a thread, and leaves its ring's
+ * memory to the test, which plays the daemon's other half (and may play it wrongly) on the client's
+ * own thread: what happens when is then not up to the scheduler.
  */
 #pragma once
 
@@ -64,16 +64,18 @@ void fake_daemon_deinit(struct fake_daemon *fake);
 void fake_daemon_push(struct fake_daemon *fake, const struct ring_entry *entry);
 
 /* Puts an extent at the segment's start and returns an entry for all of it. */
-struct ring_entry fake_daemon_place(struct fake_daemon *fake, uint32_t segment, const void *extent, uint64_t size_bytes);
+struct ring_entry fake_daemon_place(struct fake_daemon *fake, uint32_t segment, const void *extent,
+                                    uint64_t size_bytes);
 
 /* Sends frames of its own on the server's side. */
-void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t flags, const void *body, size_t size);
+void fake_daemon_send(struct fake_daemon *fake, enum wire_type type, uint16_t flags,
+                      const void *body, size_t size);
 
 #define FAKE_EXTENT_BYTES 4096u
 
 /*
- * What a made extent holds: scalars "loss" (series 0) and "acc" (series 1) in turn, with steps 0, 1, ... and value
- * step / 2.
+ * What a made extent holds: scalars "loss" (series 0) and "acc" (series 1) in turn, with steps 0,
+ * 1, ... and value step / 2.
  */
 struct fake_extent {
         const char *run, *path;
@@ -84,5 +86,8 @@ struct fake_extent {
 /* Writes an extent by hand into memory of FAKE_EXTENT_BYTES, 64-byte aligned. Returns its size. */
 uint64_t fake_extent_write(void *memory, const struct fake_extent *fake);
 
-/* An extent with one record, tensor `t` of two floats {1.5, -2}: inline, or marked external and without payload. */
+/*
+ * An extent with one record, tensor `t` of two floats {1.5, -2}: inline, or marked external and
+ * without payload.
+ */
 uint64_t fake_extent_write_tensor(void *memory, const struct fake_extent *fake, bool is_external);

@@ -23,7 +23,8 @@ static uint64_t next_chance(void) {
 static json_t *parse_string(const void *bytes, size_t size) {
         char *text = malloc(json_line_string_most(size));
         char *end = json_line_string(text, bytes, size);
-        json_t *value = json_loadb(text, (size_t)(end - text), JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        json_t *value = json_loadb(text, (size_t)(end - text), JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                                   NULL);
 
         ck_assert_uint_le((size_t)(end - text), json_line_string_most(size));
         ck_assert_msg(json_is_string(value), "not JSON: %.*s", (int)(end - text), text);
@@ -76,7 +77,8 @@ START_TEST(any_bytes_are_json) {
                 json_t *value, *same;
 
                 for (size_t j = 0; j < size; j++)
-                        bytes[j] = next_chance() % 3 ? (uint8_t)(0x80 | next_chance()) : (uint8_t)next_chance();
+                        bytes[j] = next_chance() % 3 ? (uint8_t)(0x80 | next_chance())
+                                                     : (uint8_t)next_chance();
                 value = parse_string(bytes, size);
                 /* jansson has its own opinion of what UTF-8 is. */
                 same = json_stringn((const char *)bytes, size);
@@ -222,5 +224,6 @@ START_TEST(neighbours_of_powers) {
 }
 END_TEST
 
-RUNNER_MAIN("client/json_line", strings_as_python_decodes_them, any_bytes_are_json, hex_and_keys, whole_numbers,
-            doubles_as_python_shows_them, doubles_read_back_and_are_short, neighbours_of_powers)
+RUNNER_MAIN("client/json_line", strings_as_python_decodes_them, any_bytes_are_json, hex_and_keys,
+            whole_numbers, doubles_as_python_shows_them, doubles_read_back_and_are_short,
+            neighbours_of_powers)

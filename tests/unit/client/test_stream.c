@@ -14,9 +14,12 @@
 
 static _Alignas(64) uint8_t memory[FAKE_EXTENT_BYTES];
 
-static const struct fake_extent one_file = {
-        .run = "a/b", .path = "a/b/x.tfevents", .source_id = 9, .file_id = 0xf11e, .file_version = 3, .record_count = 5
-};
+static const struct fake_extent one_file = { .run = "a/b",
+                                             .path = "a/b/x.tfevents",
+                                             .source_id = 9,
+                                             .file_id = 0xf11e,
+                                             .file_version = 3,
+                                             .record_count = 5 };
 
 struct world {
         struct fake_daemon fake;
@@ -34,7 +37,8 @@ static void connect_to(struct world *world) {
         char *error = NULL;
 
         fake_daemon_start(&world->fake);
-        ck_assert_msg(hr_connect_fd(world->fake.client_fd, NULL, &world->connection, &error) == 0, "%s", error);
+        ck_assert_msg(hr_connect_fd(world->fake.client_fd, NULL, &world->connection, &error) == 0,
+                      "%s", error);
 }
 
 static int subscribe(struct world *world) {
@@ -53,7 +57,9 @@ static struct ring_entry place(struct world *world) {
 }
 
 static void push_flag(struct world *world, uint32_t flags) {
-        struct ring_entry entry = { .flags = flags, .file_id = one_file.file_id, .generation = 4, .lost_count = 6 };
+        struct ring_entry entry = {
+                .flags = flags, .file_id = one_file.file_id, .generation = 4, .lost_count = 6
+        };
 
         fake_daemon_push(&world->fake, &entry);
 }
@@ -69,7 +75,8 @@ static void check_all_five(struct hr_batch *batch) {
         for (; (record = hr_record_next(batch)); step++) {
                 ck_assert_int_eq(record->step, step);
                 ck_assert_double_eq(record->value, (double)step / 2);
-                ck_assert_str_eq(hr_record_series(batch, record)->tag.bytes, step % 2 ? "acc" : "loss");
+                ck_assert_str_eq(hr_record_series(batch, record)->tag.bytes,
+                                 step % 2 ? "acc" : "loss");
                 ck_assert_str_eq(hr_record_series(batch, record)->run.bytes, "a/b");
         }
         ck_assert_int_eq(step, 5);
@@ -187,7 +194,9 @@ START_TEST(news_of_files) {
         static const struct {
                 uint32_t flag;
                 enum hr_event event;
-        } cases[] = { { RING_ENTRY_REPLACED, HR_REPLACED }, { RING_ENTRY_GONE, HR_GONE }, { RING_ENTRY_LOST, HR_LOST } };
+        } cases[] = { { RING_ENTRY_REPLACED, HR_REPLACED },
+                      { RING_ENTRY_GONE, HR_GONE },
+                      { RING_ENTRY_LOST, HR_LOST } };
         struct world world;
         struct ring_entry entry;
         struct hr_batch batch;
@@ -229,7 +238,8 @@ START_TEST(sleeps_and_is_woken) {
         ck_assert_int_eq(subscribe(&world), 0);
         ck_assert_int_eq(hr_next(world.connection, 0, &batch), HR_AGAIN);
         ck_assert_uint_eq(atomic_load(&world.fake.ack->want), 1);
-        poll_fd = (struct pollfd){ .fd = hr_fd(world.connection), .events = hr_events(world.connection) };
+        poll_fd = (struct pollfd){ .fd = hr_fd(world.connection),
+                                   .events = hr_events(world.connection) };
         ck_assert_int_eq(poll(&poll_fd, 1, 0), 0);
 
         entry = place(&world);
@@ -244,7 +254,10 @@ START_TEST(sleeps_and_is_woken) {
 }
 END_TEST
 
-/* The daemon asks to be woken at two acknowledgements: it gets one frame, then, and not at the first or third. */
+/*
+ * The daemon asks to be woken at two acknowledgements: it gets one frame, then, and not at the
+ * first or third.
+ */
 START_TEST(wakes_the_daemon_at_its_mark) {
         struct world world;
         struct ring_entry entry;
@@ -260,7 +273,8 @@ START_TEST(wakes_the_daemon_at_its_mark) {
         for (int i = 0; i < 4; i++) {
                 ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
                 ck_assert_uint_eq(atomic_load(&world.fake.ack->acked), (unsigned)i);
-                ck_assert_int_eq(hr_call(world.connection, "nothing", NULL, NULL), HR_E_REFUSED); /* frames before it are read */
+                /* frames before it are read */
+                ck_assert_int_eq(hr_call(world.connection, "nothing", NULL, NULL), HR_E_REFUSED);
                 ck_assert_uint_eq(atomic_load(&world.fake.wakes), i >= 2);
         }
         end(&world);
@@ -290,7 +304,8 @@ START_TEST(daemon_goes_while_entries_wait) {
 END_TEST
 
 START_TEST(stream_that_cannot_be_completed) {
-        static const char text[] = "{\"jsonrpc\":\"2.0\",\"method\":\"stream_failed\",\"params\":{\"source\":\"x\",\"code\":-32002,"
+        static const char text[] = "{\"jsonrpc\":\"2.0\",\"method\":\"stream_failed\",\"params\":{"
+                                   "\"source\":\"x\",\"code\":-32002,"
                                    "\"message\":\"Forbidden\",\"data\":{\"code\":\"403\"}}}";
         struct world world;
         struct ring_entry entry;
@@ -311,8 +326,8 @@ END_TEST
 
 /* The end is seen in shared memory before its reason has arrived. */
 static void *say_why(void *userdata) {
-        static const char text[] =
-                "{\"jsonrpc\":\"2.0\",\"method\":\"stream_failed\",\"params\":{\"code\":-32002,\"message\":\"x\"}}";
+        static const char text[] = "{\"jsonrpc\":\"2.0\",\"method\":\"stream_failed\",\"params\":{"
+                                   "\"code\":-32002,\"message\":\"x\"}}";
 
         fake_daemon_send(userdata, WIRE_JSON, 0, text, sizeof(text) - 1);
         return NULL;
@@ -335,7 +350,9 @@ START_TEST(reason_follows_the_end) {
 END_TEST
 
 START_TEST(positions_and_order_are_sent) {
-        static const struct hr_position position = { .file_id = 0xab, .file_version = UINT64_MAX, .offset = 40, .index = 2 };
+        static const struct hr_position position = {
+                .file_id = 0xab, .file_version = UINT64_MAX, .offset = 40, .index = 2
+        };
         struct world world;
 
         begin(&world);
@@ -346,10 +363,10 @@ START_TEST(positions_and_order_are_sent) {
         world.subscription.follow = true;
         connect_to(&world);
         ck_assert_int_eq(subscribe(&world), 0);
-        ck_assert_str_eq(
-                world.fake.last_subscribe,
-                "{\"follow\":true,\"from\":{\"positions\":[{\"file\":\"00000000000000ab\","
-                "\"file_version\":\"ffffffffffffffff\",\"index\":2,\"offset\":40}]},\"order\":\"sorted\",\"transport\":\"map\"}");
+        ck_assert_str_eq(world.fake.last_subscribe,
+                         "{\"follow\":true,\"from\":{\"positions\":[{\"file\":\"00000000000000ab\","
+                         "\"file_version\":\"ffffffffffffffff\",\"index\":2,\"offset\":40}]},"
+                         "\"order\":\"sorted\",\"transport\":\"map\"}");
         end(&world);
 }
 END_TEST
@@ -532,7 +549,8 @@ START_TEST(wrong_extents) {
                 connect_to(&world);
                 ck_assert_int_eq(subscribe(&world), 0);
                 entry = place(&world);
-                header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET + FAKE_SEGMENT_BYTES);
+                header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET +
+                                                  FAKE_SEGMENT_BYTES);
                 records = (struct extent_record *)(header + 1);
                 switch (i) {
                 case 0:
@@ -625,7 +643,8 @@ START_TEST(more_than_was_acknowledged) {
         ck_assert_int_eq(subscribe(&world), 0);
         for (unsigned i = 0; i < RING_QUEUE_ENTRIES + 1; i++) {
                 fake_daemon_send(&world.fake, WIRE_EXTENT, 0, &entry, sizeof(entry));
-                r = hr_call(world.connection, "nothing", NULL, NULL); /* reads it, and acknowledges nothing */
+                /* reads it, and acknowledges nothing */
+                r = hr_call(world.connection, "nothing", NULL, NULL);
                 ck_assert_int_eq(r, i < RING_QUEUE_ENTRIES ? HR_E_REFUSED : -EPROTO);
         }
         end(&world);
@@ -666,7 +685,8 @@ START_TEST(other_protocol) {
 }
 END_TEST
 
-static void check_payload(struct world *world, const struct hr_batch *batch, const struct hr_record *record) {
+static void check_payload(struct world *world, const struct hr_batch *batch,
+                          const struct hr_record *record) {
         struct hr_payload payload;
 
         ck_assert_int_eq(hr_payload(world->connection, batch, record, &payload), 0);
@@ -675,7 +695,8 @@ static void check_payload(struct world *world, const struct hr_batch *batch, con
         ck_assert_uint_eq(payload.rank, 1);
         ck_assert_int_eq(payload.shape[0], 2);
         ck_assert_uint_eq(payload.elements_size, 8);
-        ck_assert(((const float *)payload.elements)[0] == 1.5f && ((const float *)payload.elements)[1] == -2);
+        ck_assert(((const float *)payload.elements)[0] == 1.5f &&
+                  ((const float *)payload.elements)[1] == -2);
 }
 
 START_TEST(payload_in_place) {
@@ -686,7 +707,8 @@ START_TEST(payload_in_place) {
         begin(&world);
         connect_to(&world);
         ck_assert_int_eq(subscribe(&world), 0);
-        entry = fake_daemon_place(&world.fake, 0, memory, fake_extent_write_tensor(memory, &one_file, false));
+        entry = fake_daemon_place(&world.fake, 0, memory,
+                                  fake_extent_write_tensor(memory, &one_file, false));
         fake_daemon_push(&world.fake, &entry);
         ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
         check_payload(&world, &batch, hr_record_next(&batch));
@@ -707,18 +729,21 @@ START_TEST(payload_fetched) {
                 begin(&world);
                 world.subscription.transport = HR_TRANSPORT_MAP;
                 world.fake.payload = answer;
-                world.fake.payload_bytes = (uint32_t)fake_extent_write_tensor(answer, &one_file, false);
+                world.fake.payload_bytes = (uint32_t)fake_extent_write_tensor(answer, &one_file,
+                                                                              false);
                 world.fake.is_payload_inline = is_inline;
                 connect_to(&world);
                 ck_assert_int_eq(subscribe(&world), 0);
-                entry = fake_daemon_place(&world.fake, 0, memory, fake_extent_write_tensor(memory, &one_file, true));
+                entry = fake_daemon_place(&world.fake, 0, memory,
+                                          fake_extent_write_tensor(memory, &one_file, true));
                 fake_daemon_push(&world.fake, &entry);
                 ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
                 record = hr_record_next(&batch);
                 check_payload(&world, &batch, record);
                 check_payload(&world, &batch, record);
 
-                ((struct extent_record *)(answer + sizeof(struct extent_header)))->value_index = 4; /* not what was asked for */
+                /* not what was asked for */
+                ((struct extent_record *)(answer + sizeof(struct extent_header)))->value_index = 4;
                 ck_assert_int_eq(hr_payload(world.connection, &batch, record, &payload), -EPROTO);
                 world.fake.payload_error = "{\"code\":-32010,\"message\":\"gone\"}";
                 ck_assert_int_eq(hr_payload(world.connection, &batch, record, &payload), HR_E_GONE);
@@ -740,7 +765,8 @@ START_TEST(payload_of_a_scalar_or_another_batch) {
         entry = place(&world);
         fake_daemon_push(&world.fake, &entry);
         entry.segment = 2;
-        memcpy(world.fake.data + FAKE_SEGMENTS_OFFSET + 2 * FAKE_SEGMENT_BYTES, memory, FAKE_EXTENT_BYTES);
+        memcpy(world.fake.data + FAKE_SEGMENTS_OFFSET + 2 * FAKE_SEGMENT_BYTES, memory,
+               FAKE_EXTENT_BYTES);
         fake_daemon_push(&world.fake, &entry);
         ck_assert_int_eq(hr_next(world.connection, -1, &old), 0);
         record = hr_record_next(&old);
@@ -761,12 +787,14 @@ START_TEST(series_from_before_the_position) {
 
         begin(&world);
         world.subscription.from = HR_FROM_NOW;
-        world.fake.series = "{\"series\":[{\"plugin\":\"mine\",\"class\":1,\"content\":\"00ff\",\"display_name\":\"L\\ufffd\","
+        world.fake.series = "{\"series\":[{\"plugin\":\"mine\",\"class\":1,\"content\":\"00ff\","
+                            "\"display_name\":\"L\\ufffd\","
                             "\"display_name_hex\":\"4cff\"}]}";
         connect_to(&world);
         ck_assert_int_eq(subscribe(&world), 0);
         entry = place(&world);
-        header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET + FAKE_SEGMENT_BYTES);
+        header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET +
+                                          FAKE_SEGMENT_BYTES);
         series = (struct extent_series *)((uint8_t *)header + header->series_offset);
         series[0].flags = 0;
         fake_daemon_push(&world.fake, &entry);
@@ -874,10 +902,12 @@ START_TEST(no_daemon_to_start) {
 }
 END_TEST
 
-RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter, news_of_files, sleeps_and_is_woken,
-            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait, stream_that_cannot_be_completed, reason_follows_the_end,
-            positions_and_order_are_sent, session_ended_by_the_daemon, wrong_seals, no_descriptors, wrong_super_block,
-            unknown_compatible_features_are_fine, wrong_entries, wrong_extents, wrong_tail, wrong_frames,
-            more_than_was_acknowledged, refusals, other_protocol, payload_in_place, payload_fetched,
-            payload_of_a_scalar_or_another_batch, series_from_before_the_position, url_below_a_source, url_of_no_source,
+RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter,
+            news_of_files, sleeps_and_is_woken, wakes_the_daemon_at_its_mark,
+            daemon_goes_while_entries_wait, stream_that_cannot_be_completed, reason_follows_the_end,
+            positions_and_order_are_sent, session_ended_by_the_daemon, wrong_seals, no_descriptors,
+            wrong_super_block, unknown_compatible_features_are_fine, wrong_entries, wrong_extents,
+            wrong_tail, wrong_frames, more_than_was_acknowledged, refusals, other_protocol,
+            payload_in_place, payload_fetched, payload_of_a_scalar_or_another_batch,
+            series_from_before_the_position, url_below_a_source, url_of_no_source,
             no_daemon_to_start)

@@ -79,8 +79,10 @@ START_TEST(extended_in_any_pieces) {
                 bytes[i] = (uint8_t)(i * 31 + 7);
         expected = by_definition(0, bytes, 3000);
         for (size_t cut = 0; cut <= 3000; cut += 7)
-                ck_assert_uint_eq(crc32c_extend(crc32c(bytes, cut), bytes + cut, 3000 - cut), expected);
+                ck_assert_uint_eq(crc32c_extend(crc32c(bytes, cut), bytes + cut, 3000 - cut),
+                                  expected);
 }
 END_TEST
 
-RUNNER_MAIN("common/crc32c", vectors_of_rfc_3720, masked_as_in_tfrecord, every_length_and_alignment, extended_in_any_pieces)
+RUNNER_MAIN("common/crc32c", vectors_of_rfc_3720, masked_as_in_tfrecord, every_length_and_alignment,
+            extended_in_any_pieces)

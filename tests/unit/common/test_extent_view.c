@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image laid out by hand from docs/EXTENT.md, and every way of it being wrong that an accessor could trip over. */
+/*
+ * An image laid out by hand from docs/EXTENT.md, and every way of it being wrong that an accessor
+ * could trip over.
+ */
 #include "common/extent_view.h"
 
 #include <errno.h>
@@ -90,11 +93,15 @@ START_TEST(everything_reads_back) {
         ck_assert_uint_eq(view.record_count, 3);
         check_text(extent_view_run_name(&view), "run");
         check_text(extent_view_file_path(&view), "file");
-        check_text(extent_view_tag(&view, extent_view_series_of(&view, extent_view_record(&view, 0))), "tag");
+        check_text(
+                extent_view_tag(&view, extent_view_series_of(&view, extent_view_record(&view, 0))),
+                "tag");
         check_text(extent_view_plugin(&view, view.series), "");
         ck_assert_ptr_null(extent_view_series_of(&view, extent_view_record(&view, 2)));
-        ck_assert_int_eq(extent_view_payload(&view, extent_view_record(&view, 0), &payload), -ENOENT);
-        ck_assert_int_eq(extent_view_payload(&view, extent_view_record(&view, 2), &payload), -ENOENT);
+        ck_assert_int_eq(extent_view_payload(&view, extent_view_record(&view, 0), &payload),
+                         -ENOENT);
+        ck_assert_int_eq(extent_view_payload(&view, extent_view_record(&view, 2), &payload),
+                         -ENOENT);
         ck_assert_int_eq(extent_view_payload(&view, extent_view_record(&view, 1), &payload), 0);
         ck_assert_uint_eq(payload.element_count, 2);
         ck_assert_int_eq(payload.dimension[0], 2);
@@ -183,8 +190,9 @@ START_TEST(payloads_that_lie) {
         static const struct {
                 uint64_t offset, size;
         } places[] = {
-                { PAYLOAD + 8, 82 }, { SIZE, 82 },    { UINT64_MAX - 63, 82 }, { PAYLOAD, SIZE }, { PAYLOAD, UINT64_MAX },
-                { PAYLOAD, 7 },      { PAYLOAD, 63 }, { PAYLOAD, 79 },         { 0, UINT64_MAX },
+                { PAYLOAD + 8, 82 },     { SIZE, 82 },   { UINT64_MAX - 63, 82 }, { PAYLOAD, SIZE },
+                { PAYLOAD, UINT64_MAX }, { PAYLOAD, 7 }, { PAYLOAD, 63 },         { PAYLOAD, 79 },
+                { 0, UINT64_MAX },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -226,7 +234,10 @@ START_TEST(strings_that_lie) {
 }
 END_TEST
 
-/* Of the image above, by another implementation: crc32c 2.8 of Python, over the bytes with that field as zero. */
+/*
+ * Of the image above, by another implementation: crc32c 2.8 of Python, over the bytes with that
+ * field as zero.
+ */
 START_TEST(intact_by_its_crc) {
         CLEANUP(freep) struct image *image = image_new();
         struct extent_view view;
@@ -242,5 +253,5 @@ START_TEST(intact_by_its_crc) {
 }
 END_TEST
 
-RUNNER_MAIN("common/extent_view", everything_reads_back, header_that_lies, series_that_lie, too_short_or_not_aligned,
-            payloads_that_lie, strings_that_lie, intact_by_its_crc)
+RUNNER_MAIN("common/extent_view", everything_reads_back, header_that_lies, series_that_lie,
+            too_short_or_not_aligned, payloads_that_lie, strings_that_lie, intact_by_its_crc)

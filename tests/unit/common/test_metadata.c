@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of TensorBoard's data server (data_compat.rs, initial_metadata) with what is better here: texts of legacy values are
- * kept, and a class that only a later value says counts. Real files: pipeline/test_goldens.
+ * The rules of TensorBoard's data server (data_compat.rs, initial_metadata) with what is better
+ * here: texts of legacy values are kept, and a class that only a later value says counts. Real
+ * files: pipeline/test_goldens.
  */
 #include "common/metadata.h"
 
@@ -26,8 +27,9 @@ static uint32_t put(struct said *said, const char *text, uint32_t *ret_size) {
         return at;
 }
 
-static void say(struct said *said, enum extent_written_as written_as, uint8_t data_class, const char *plugin, const char *content,
-                const char *display_name, const char *description) {
+static void say(struct said *said, enum extent_written_as written_as, uint8_t data_class,
+                const char *plugin, const char *content, const char *display_name,
+                const char *description) {
         memset(said, 0, sizeof(*said));
         said->view.bytes = (const uint8_t *)said->bytes;
         said->series.written_as = written_as;
@@ -46,7 +48,8 @@ static void check_text(struct extent_string got, const char *expected) {
         ck_assert_int_eq(strncmp((const char *)got.bytes, expected, got.size), 0);
 }
 
-static void check_first(const struct said *said, uint8_t data_class, const char *plugin, const char *content) {
+static void check_first(const struct said *said, uint8_t data_class, const char *plugin,
+                        const char *content) {
         struct metadata metadata = { 0 };
 
         ck_assert(metadata_update(&metadata, &said->view, &said->series));
@@ -148,5 +151,5 @@ START_TEST(later_class_counts_but_only_the_first) {
 }
 END_TEST
 
-RUNNER_MAIN("common/metadata", legacy_values_say_what_they_are, texts_of_legacy_values_are_kept, given_class_stands, known_plugins,
-            later_class_counts_but_only_the_first)
+RUNNER_MAIN("common/metadata", legacy_values_say_what_they_are, texts_of_legacy_values_are_kept,
+            given_class_stands, known_plugins, later_class_counts_but_only_the_first)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expected ids are of Python's xxhash 3.5.0: xxhash.xxh3_64_hexdigest(b"file:///data/logs\0train", seed). */
+/*
+ * Expected ids are of Python's xxhash 3.5.0: xxhash.xxh3_64_hexdigest(b"file:///data/logs\0train",
+ * seed).
+ */
 #include "common/name_id.h"
 
 #include <stdint.h>
@@ -19,7 +22,8 @@ START_TEST(names_joined_by_nul) {
         ck_assert_uint_eq(name_id_file(URL, PATH, strlen(PATH)), 0x1e619a2effbb26e3u);
         ck_assert_uint_eq(name_id_series(URL, "train", 5, "loss", 4), 0xe79be380c9cbe124u);
         ck_assert_uint_eq(name_id_series(URL, "train", 5, "", 0), 0x38dc96b674732468u);
-        ck_assert_uint_eq(name_id_series(URL, "train", 5, long_tag, sizeof(long_tag)), 0x0c7e56e636ae200eu);
+        ck_assert_uint_eq(name_id_series(URL, "train", 5, long_tag, sizeof(long_tag)),
+                          0x0c7e56e636ae200eu);
 }
 END_TEST
 

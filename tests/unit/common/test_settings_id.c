@@ -5,7 +5,8 @@
 #include "tests/unit/runner.h"
 
 /*
- * Expected ids are of the xxhsum tool (xxhash 0.8.1): printf 'AWS_PROFILE=a\0S3_ENDPOINT=b' | xxhsum -H3
+ * Expected ids are of the xxhsum tool (xxhash 0.8.1): printf 'AWS_PROFILE=a\0S3_ENDPOINT=b' |
+ * xxhsum -H3
  */
 #define ID_OF_NOTHING 0x2d06800538d394c2u
 #define ID_OF_TWO 0x17cad3022ec448d7u
@@ -19,7 +20,8 @@ static uint64_t id(char *const *environment) {
 
 START_TEST(nothing_set) {
         char *const none[] = { NULL };
-        char *const others[] = { "HOME=/x", "AWS=1", "xAWS_PROFILE=a", "AWS_", "S3=", "http_proxy_x=1", NULL };
+        char *const others[] = { "HOME=/x",        "AWS=1", "xAWS_PROFILE=a", "AWS_", "S3=",
+                                 "http_proxy_x=1", NULL };
 
         ck_assert_uint_eq(id(none), ID_OF_NOTHING);
         ck_assert_uint_eq(id(others), ID_OF_NOTHING);
@@ -68,4 +70,5 @@ START_TEST(value_counts) {
 }
 END_TEST
 
-RUNNER_MAIN("common/settings_id", nothing_set, order_does_not_matter, every_name_counts, value_counts)
+RUNNER_MAIN("common/settings_id", nothing_set, order_does_not_matter, every_name_counts,
+            value_counts)

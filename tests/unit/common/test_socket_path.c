@@ -188,6 +188,7 @@ START_TEST(search_leaves_out_what_is_not_ours) {
 }
 END_TEST
 
-RUNNER_MAIN("common/socket_path", listens_below_tmpdir, listens_in_the_runtime_directory, relative_runtime_directory_is_ignored,
-            refuses_a_link, refuses_an_open_directory, refuses_the_directory_of_another, given_is_taken_as_it_is,
+RUNNER_MAIN("common/socket_path", listens_below_tmpdir, listens_in_the_runtime_directory,
+            relative_runtime_directory_is_ignored, refuses_a_link, refuses_an_open_directory,
+            refuses_the_directory_of_another, given_is_taken_as_it_is,
             refuses_what_no_address_holds, search_order, search_leaves_out_what_is_not_ours)

@@ -128,4 +128,5 @@ START_TEST(scheme) {
 }
 END_TEST
 
-RUNNER_MAIN("common/source_url", normal_form, normal_form_is_stable, relative_path, dot_dot_behind_a_link, below, scheme)
+RUNNER_MAIN("common/source_url", normal_form, normal_form_is_stable, relative_path,
+            dot_dot_behind_a_link, below, scheme)

@@ -11,12 +11,16 @@
 #include "common/base.h"
 #include "tests/unit/runner.h"
 
-/* type JSON, no descriptors, no flags, 5 bytes; written out byte by byte, as docs/PROTOCOL.md has it. */
+/*
+ * type JSON, no descriptors, no flags, 5 bytes; written out byte by byte, as docs/PROTOCOL.md has
+ * it.
+ */
 static const uint8_t hello_frame[] = { 1, 0, 0, 0, 5, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
 static const uint8_t wake_frame[] = { 3, 0, 0, 0, 0, 0, 0, 0 };
 
 static void socket_pair(int *ret_pair) {
-        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_pair), 0);
+        ck_assert_int_eq(
+                socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_pair), 0);
 }
 
 static void close_pair(int *pair) {
@@ -214,9 +218,10 @@ static void send_descriptors(int socket_fd, unsigned count) {
         } control = { 0 };
         char byte = 1;
         struct iovec part = { &byte, 1 };
-        struct msghdr message = {
-                .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(count * sizeof(int))
-        };
+        struct msghdr message = { .msg_iov = &part,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
 
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
@@ -287,7 +292,10 @@ START_TEST(peer_closed) {
 }
 END_TEST
 
-/* A body that no socket takes at once arrives whole, in order, with a reader that reads now and then. */
+/*
+ * A body that no socket takes at once arrives whole, in order, with a reader that reads now and
+ * then.
+ */
 START_TEST(large_bodies_through_a_small_socket) {
         enum { BODY = 3 << 20 };
         int pair[2], r, frames = 0;
@@ -373,17 +381,20 @@ START_TEST(bytes_on_the_wire) {
         ck_assert_int_eq(wire_writer_add(&writer, WIRE_JSON, 0, parts, 3, NULL, 0), 0);
         ck_assert_int_eq(wire_writer_add_line(&writer, "{}", 2), 0);
         ck_assert_int_eq(wire_writer_wake(&writer, pair[0]), 0);
-        ck_assert_int_eq(read(pair[1], bytes, sizeof(bytes)), sizeof(hello_frame) + 3 + sizeof(wake_frame));
+        ck_assert_int_eq(read(pair[1], bytes, sizeof(bytes)),
+                         sizeof(hello_frame) + 3 + sizeof(wake_frame));
         ck_assert_int_eq(memcmp(bytes, hello_frame, sizeof(hello_frame)), 0);
         ck_assert_int_eq(memcmp(bytes + sizeof(hello_frame), "{}\n", 3), 0);
-        ck_assert_int_eq(memcmp(bytes + sizeof(hello_frame) + 3, wake_frame, sizeof(wake_frame)), 0);
+        ck_assert_int_eq(memcmp(bytes + sizeof(hello_frame) + 3, wake_frame, sizeof(wake_frame)),
+                         0);
         wire_writer_deinit(&writer);
         close_pair(pair);
 }
 END_TEST
 
-RUNNER_MAIN("common/wire", one_byte_at_a_time, many_at_once, promised_bytes_cost_nothing, malformed, lines,
-            frames_stay_frames_where_lines_are_accepted, descriptors_go_with_their_frames, promised_descriptors_that_never_came,
-            unannounced_descriptors_are_bounded_and_closed, more_descriptors_than_there_is_room_for, daemon_drops_descriptors,
-            peer_closed, large_bodies_through_a_small_socket, wake_is_dropped_where_the_socket_is_full,
+RUNNER_MAIN("common/wire", one_byte_at_a_time, many_at_once, promised_bytes_cost_nothing, malformed,
+            lines, frames_stay_frames_where_lines_are_accepted, descriptors_go_with_their_frames,
+            promised_descriptors_that_never_came, unannounced_descriptors_are_bounded_and_closed,
+            more_descriptors_than_there_is_room_for, daemon_drops_descriptors, peer_closed,
+            large_bodies_through_a_small_socket, wake_is_dropped_where_the_socket_is_full,
             wake_waits_behind_a_frame_once, bytes_on_the_wire)

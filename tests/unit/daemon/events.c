@@ -69,7 +69,8 @@ static uint8_t *put_value(uint8_t *at, const char *tag, float number) {
 }
 
 void events_scalar(struct events *events, int64_t step, const char *tag, float number) {
-        uint8_t summary[300], payload[400], *end = put_value(summary, tag, number), *at = put_head(payload, step);
+        uint8_t summary[300], payload[400], *end = put_value(summary, tag, number),
+                                            *at = put_head(payload, step);
 
         at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
         add_record(events, payload, (uint64_t)(at - payload));
@@ -86,7 +87,9 @@ void events_scalars(struct events *events, int64_t step, const char *tag, unsign
         add_record(events, payload, (uint64_t)(at - payload));
 }
 
-/* Summary.Value: tag (1), tensor (8) of dtype DT_STRING (1 = 7), shape (2) empty, string_val (8). */
+/*
+ * Summary.Value: tag (1), tensor (8) of dtype DT_STRING (1 = 7), shape (2) empty, string_val (8).
+ */
 void events_string(struct events *events, int64_t step, const char *tag, uint64_t bytes) {
         CLEANUP(freep) uint8_t *text = calloc(1, bytes + 1);
         CLEANUP(freep) uint8_t *tensor = malloc(bytes + 64);

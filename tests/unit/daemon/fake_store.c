@@ -6,8 +6,8 @@
 
 #include "common/base.h"
 
-static int fake_list(struct store *store, const struct store_list_callbacks *callbacks, void *userdata,
-                     struct store_list **ret_list) {
+static int fake_list(struct store *store, const struct store_list_callbacks *callbacks,
+                     void *userdata, struct store_list **ret_list) {
         struct fake_store *fake = (struct fake_store *)store;
         int error = fake->list_error;
 
@@ -28,9 +28,10 @@ static void fake_list_cancel(struct store_list *list) {
         list->store->canceled_lists++;
 }
 
-static int fake_read(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                     void (*on_done)(void *userdata, const struct store_read_result *result), void *userdata,
-                     struct store_read **ret_read) {
+static int fake_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
+                     uint8_t *buffer, uint64_t size,
+                     void (*on_done)(void *userdata, const struct store_read_result *result),
+                     void *userdata, struct store_read **ret_read) {
         struct fake_store *fake = (struct fake_store *)store;
         struct store_read *read = calloc(1, sizeof(*read));
 
@@ -61,12 +62,14 @@ static void read_remove(struct store_read *read) {
         while (fake->reads[at] != read)
                 MUST(++at < fake->read_count);
         fake->read_count--;
-        memmove(fake->reads + at, fake->reads + at + 1, (fake->read_count - at) * sizeof(fake->reads[0]));
+        memmove(fake->reads + at, fake->reads + at + 1,
+                (fake->read_count - at) * sizeof(fake->reads[0]));
         free(read->name);
         free(read);
 }
 
-static bool fake_read_cancel(struct store_read *read, void (*on_released)(void *userdata), void *userdata) {
+static bool fake_read_cancel(struct store_read *read, void (*on_released)(void *userdata),
+                             void *userdata) {
         (void)on_released;
         (void)userdata;
         read->store->canceled_reads++;
@@ -94,7 +97,8 @@ static void fake_close(struct store *store, void (*on_closed)(void *userdata), v
 }
 
 struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
-        static const struct store_operations operations = { fake_list, fake_list_cancel, fake_read, fake_read_cancel, fake_close };
+        static const struct store_operations operations = { fake_list, fake_list_cancel, fake_read,
+                                                            fake_read_cancel, fake_close };
         struct fake_store *fake = calloc(1, sizeof(*fake));
 
         if (!fake)
@@ -117,15 +121,21 @@ struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
         return fake;
 }
 
-void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes, int64_t mtime_ns) {
-        struct store_row row = { .name = name, .name_size = strlen(name), .size_bytes = size_bytes, .mtime_ns = mtime_ns };
+void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                    int64_t mtime_ns) {
+        struct store_row row = { .name = name,
+                                 .name_size = strlen(name),
+                                 .size_bytes = size_bytes,
+                                 .mtime_ns = mtime_ns };
 
         MUST(fake->callbacks);
         fake->callbacks->on_row(fake->list_userdata, &row);
 }
 
 void fake_store_unreadable(struct fake_store *fake, const char *directory) {
-        struct store_failure failure = { .class = STORE_PERMANENT, .code = "EACCES", .message = "not for you" };
+        struct store_failure failure = { .class = STORE_PERMANENT,
+                                         .code = "EACCES",
+                                         .message = "not for you" };
 
         MUST(fake->callbacks);
         fake->callbacks->on_unreadable(fake->list_userdata, directory, strlen(directory), &failure);
@@ -149,7 +159,8 @@ static void read_end(struct store_read *read, const struct store_read_result *re
         on_done(userdata, result);
 }
 
-void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *bytes, uint64_t size_bytes, const char *tag) {
+void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *bytes,
+                       uint64_t size_bytes, const char *tag) {
         struct store_read *read = fake->reads[at];
         struct store_read_result result = { .total_bytes = size_bytes };
 
@@ -164,7 +175,8 @@ void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *byte
         read_end(read, &result);
 }
 
-void fake_store_fail(struct fake_store *fake, unsigned at, enum store_failure_class class, const char *code) {
+void fake_store_fail(struct fake_store *fake, unsigned at, enum store_failure_class class,
+                     const char *code) {
         struct store_read_result result = { .failure.class = class, .total_bytes = UINT64_MAX };
 
         MUST(at < fake->read_count);

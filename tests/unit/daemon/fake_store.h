@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store that does nothing by itself: the test says what a listing has and when it ends, and answers each read, or fails it, when
- * it wants to. Nothing of it depends on time.
+ * A store that does nothing by itself: the test says what a listing has and when it ends, and
+ * answers each read, or fails it, when it wants to. Nothing of it depends on time.
  */
 #pragma once
 
@@ -39,10 +39,13 @@ struct fake_store {
 struct fake_store *fake_store_new(uv_loop_t *loop, const char *url);
 
 /* Of the listing that is under way. */
-void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes, int64_t mtime_ns);
+void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                    int64_t mtime_ns);
 void fake_store_unreadable(struct fake_store *fake, const char *directory);
 void fake_store_listed(struct fake_store *fake, enum store_failure_class class);
 
 /* Answers the read at that place with what it asks for of a file's bytes, and is over with it. */
-void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *bytes, uint64_t size_bytes, const char *tag);
-void fake_store_fail(struct fake_store *fake, unsigned at, enum store_failure_class class, const char *code);
+void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *bytes,
+                       uint64_t size_bytes, const char *tag);
+void fake_store_fail(struct fake_store *fake, unsigned at, enum store_failure_class class,
+                     const char *code);

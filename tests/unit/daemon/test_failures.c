@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each scenario is run with its first, second, third ... allocation or system call failing, until nothing fails any more. A failure
- * must come out as an error, and leave nothing behind: the runner counts descriptors, the address sanitizer memory.
+ * Each scenario is run with its first, second, third ... allocation or system call failing, until
+ * nothing fails any more. A failure must come out as an error, and leave nothing behind: the runner
+ * counts descriptors, the address sanitizer memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,10 @@
 static char directory[] = "/tmp/headrace-failures-XXXXXX";
 static char path[64];
 
-/* Runs the scenario for n = 1, 2, 3 ... It returns whether all was well, which it must say exactly when nothing failed. */
+/*
+ * Runs the scenario for n = 1, 2, 3 ... It returns whether all was well, which it must say exactly
+ * when nothing failed.
+ */
 static void for_each_failure(bool (*scenario)(void), enum fail_scope scope, bool may_recover) {
         uint64_t n = 0;
         bool well;
@@ -39,8 +43,8 @@ static void for_each_failure(bool (*scenario)(void), enum fail_scope scope, bool
                 well = scenario();
                 if (!fail_end())
                         break;
-                ck_assert_msg(may_recover || !well, "call %llu (%s) failed, and nobody said so", (unsigned long long)n,
-                              fail_name());
+                ck_assert_msg(may_recover || !well, "call %llu (%s) failed, and nobody said so",
+                              (unsigned long long)n, fail_name());
         } while (n < N_MOST);
         ck_assert(well);
         ck_assert_uint_gt(n, 1);
@@ -76,7 +80,8 @@ static bool makes_a_ring(void) {
 }
 
 START_TEST(ring) {
-        for_each_failure(makes_a_ring, FAIL_ANY_THREAD, true); /* MFD_NOEXEC_SEAL, and then without */
+        /* MFD_NOEXEC_SEAL, and then without */
+        for_each_failure(makes_a_ring, FAIL_ANY_THREAD, true);
 }
 END_TEST
 
@@ -160,7 +165,9 @@ static bool loads_a_configuration(void) {
         free(error);
         error = NULL;
         if (well)
-                well = config_set_assignment(&config, "--set", "sources=[\"/a\", {\"url\": \"/b\", \"name\": \"b\"}]", &error) == 0;
+                well = config_set_assignment(&config, "--set",
+                                             "sources=[\"/a\", {\"url\": \"/b\", \"name\": \"b\"}]",
+                                             &error) == 0;
         free(error);
         config_deinit(&config);
         return well;
@@ -172,7 +179,8 @@ START_TEST(configuration) {
         begin();
         file = fopen(path, "we");
         ck_assert_ptr_nonnull(file);
-        fputs("{\"sources\": [\"/data/logs\"], \"socket\": \"/run/x\", \"allow_uids\": [1, 2]}", file);
+        fputs("{\"sources\": [\"/data/logs\"], \"socket\": \"/run/x\", \"allow_uids\": [1, 2]}",
+              file);
         fclose(file);
         for_each_failure(loads_a_configuration, FAIL_ANY_THREAD, false);
         end();
@@ -235,7 +243,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         load->rows++;
 }
 
-static void on_unreadable(void *userdata, const char *name, size_t size, const struct store_failure *failure) {
+static void on_unreadable(void *userdata, const char *name, size_t size,
+                          const struct store_failure *failure) {
         struct load *load = userdata;
 
         (void)name;
@@ -275,8 +284,8 @@ static bool reads_a_file(void) {
         else
                 while (!load.listed)
                         uv_run(&loop, UV_RUN_ONCE);
-        if (load.store->operations->read(load.store, "a.tfevents", 10, 0, load.buffer, sizeof(load.buffer), on_read, &load,
-                                         &load.read) < 0)
+        if (load.store->operations->read(load.store, "a.tfevents", 10, 0, load.buffer,
+                                         sizeof(load.buffer), on_read, &load, &load.read) < 0)
                 load.well = false;
         else
                 while (!load.done)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runner must fail a test that leaves a descriptor open: it runs itself as another program to see that. */
+/*
+ * The runner must fail a test that leaves a descriptor open: it runs itself as another program to
+ * see that.
+ */
 #include "tests/unit/runner.h"
 
 #include <fcntl.h>
@@ -38,7 +41,7 @@ static int run_one(const TTest *test) {
 
         ck_assert_int_ge(child, 0);
         if (child == 0) {
-                char *argv[] = {(char *)"test", NULL};
+                char *argv[] = { (char *)"test", NULL };
                 int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
                 dup2(null, STDOUT_FILENO);

@@ -119,10 +119,14 @@ START_TEST(reads_every_key) {
         CLEANUP(config_deinit) struct config config;
 
         config_init(&config);
-        loads(&config, "{\"sources\": [\"/data\", {\"url\": \"http://h/x\", \"name\": \"exp\"}, {\"url\": \"/y\"}],\n"
-                       "\"socket\": \"/run/x\", \"ring.size\": \"1G\", \"ring.huge\": \"on\", \"decoders\": 3,\n"
-                       "\"fetch.inflight\": 4194304, \"fetch.connections_max\": 7, \"fetch.part\": \"8m\", \"fetch.whole_max\": \"1T\",\n"
-                       "\"record_max\": \"5K\", \"payload_inline_max\": 1, \"poll\": 1.5, \"sessions_max\": 9,\n"
+        loads(&config, "{\"sources\": [\"/data\", {\"url\": \"http://h/x\", \"name\": \"exp\"}, "
+                       "{\"url\": \"/y\"}],\n"
+                       "\"socket\": \"/run/x\", \"ring.size\": \"1G\", \"ring.huge\": \"on\", "
+                       "\"decoders\": 3,\n"
+                       "\"fetch.inflight\": 4194304, \"fetch.connections_max\": 7, \"fetch.part\": "
+                       "\"8m\", \"fetch.whole_max\": \"1T\",\n"
+                       "\"record_max\": \"5K\", \"payload_inline_max\": 1, \"poll\": 1.5, "
+                       "\"sessions_max\": 9,\n"
                        "\"allow_uids\": [0, 1000, 4294967294], \"log.level\": \"debug\"}");
         ck_assert_uint_eq(config.source_count, 3);
         ck_assert_str_eq(config.sources[0].url, "/data");
@@ -184,13 +188,18 @@ START_TEST(long_unknown_key_is_cut) {
 END_TEST
 
 START_TEST(errors_name_line_value_and_what_is_allowed) {
-        refused("{\n\n\"fetch.part\" : \"9M\"}", "headrace.json:3: fetch.part is \"9M\", but must be a number of bytes, also with K, "
+        refused("{\n\n\"fetch.part\" : \"9M\"}", "headrace.json:3: fetch.part is \"9M\", but must "
+                                                 "be a number of bytes, also with K, "
                                                  "M, G or T behind it, from 1M to 8M");
-        refused("{\"ring.huge\": \"yes\"}", "headrace.json:1: ring.huge is \"yes\", but must be \"off\", \"try\" or \"on\"");
+        refused("{\"ring.huge\": \"yes\"}",
+                "headrace.json:1: ring.huge is \"yes\", but must be \"off\", \"try\" or \"on\"");
         refused("{\"decoders\": 17}", "decoders is 17, but must be a whole number from 0 to 16");
-        refused("{\"sources\": [\"/a\", 5]}", "sources is 5, but must be an array of URLs or paths");
-        refused("{\"poll\": \"often\"}", "poll is \"often\", but must be \"auto\", \"never\" or a number of seconds");
-        set_refused("log.level=loud", "--set: log.level is \"loud\", but must be \"error\", \"warning\", \"info\" or \"debug\"");
+        refused("{\"sources\": [\"/a\", 5]}",
+                "sources is 5, but must be an array of URLs or paths");
+        refused("{\"poll\": \"often\"}",
+                "poll is \"often\", but must be \"auto\", \"never\" or a number of seconds");
+        set_refused("log.level=loud", "--set: log.level is \"loud\", but must be \"error\", "
+                                      "\"warning\", \"info\" or \"debug\"");
 }
 END_TEST
 
@@ -204,13 +213,16 @@ START_TEST(wrong_types) {
 
         for (size_t i = 0; i < config_key_count; i++) {
                 for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
-                        bool is_path = config_keys[i].type == CONFIG_TYPE_PATH && values[j][0] == '"';
-                        bool is_time = config_keys[i].type == CONFIG_TYPE_POLL && !strcmp(values[j], "1.5");
+                        bool is_path = config_keys[i].type == CONFIG_TYPE_PATH &&
+                                       values[j][0] == '"';
+                        bool is_time = config_keys[i].type == CONFIG_TYPE_POLL &&
+                                       !strcmp(values[j], "1.5");
                         char text[128];
 
                         if (is_path || is_time)
                                 continue;
-                        snprintf(text, sizeof(text), "{\"%s\": %s}", config_keys[i].name, values[j]);
+                        snprintf(text, sizeof(text), "{\"%s\": %s}", config_keys[i].name,
+                                 values[j]);
                         refused(text, "but must be");
                 }
         }
@@ -240,8 +252,22 @@ START_TEST(numbers_at_their_ends) {
 END_TEST
 
 START_TEST(huge_and_odd_numbers) {
-        static const char *const values[] = { "18446744073709551616", "99999999999999999999999999", "18446744073709551615K",
-                                              "16777216T", "-1", "+1", " 1", "1 ", "", "K", "1KB", "1.5M", "0x10", "1e9", "inf", "nan" };
+        static const char *const values[] = { "18446744073709551616",
+                                              "99999999999999999999999999",
+                                              "18446744073709551615K",
+                                              "16777216T",
+                                              "-1",
+                                              "+1",
+                                              " 1",
+                                              "1 ",
+                                              "",
+                                              "K",
+                                              "1KB",
+                                              "1.5M",
+                                              "0x10",
+                                              "1e9",
+                                              "inf",
+                                              "nan" };
 
         for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
                 char text[128];
@@ -435,9 +461,13 @@ START_TEST(user_file) {
 }
 END_TEST
 
-/* conf/headrace.json is read with jansson alone, so that a mistake of the writer cannot hide itself. */
+/*
+ * conf/headrace.json is read with jansson alone, so that a mistake of the writer cannot hide
+ * itself.
+ */
 START_TEST(file_with_defaults_is_the_table) {
-        CLEANUP(json_decrefp) json_t *file = json_load_file("conf/headrace.json", JSON_REJECT_DUPLICATES, NULL);
+        CLEANUP(json_decrefp)
+        json_t *file = json_load_file("conf/headrace.json", JSON_REJECT_DUPLICATES, NULL);
 
         ck_assert_ptr_nonnull(file);
         ck_assert_uint_eq(json_object_size(file), config_key_count);
@@ -445,8 +475,8 @@ START_TEST(file_with_defaults_is_the_table) {
                 CLEANUP(freep) char *text = config_key_default(&config_keys[i]);
                 CLEANUP(json_decrefp) json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
 
-                ck_assert_msg(json_equal(value, json_object_get(file, config_keys[i].name)), "%s is not %s", config_keys[i].name,
-                              text);
+                ck_assert_msg(json_equal(value, json_object_get(file, config_keys[i].name)),
+                              "%s is not %s", config_keys[i].name, text);
         }
 }
 END_TEST
@@ -472,7 +502,8 @@ START_TEST(manual_has_the_table) {
         CLEANUP(freep) char *keys = NULL;
         CLEANUP(freep) char *manual = calloc(1, 1 << 16);
         size_t size;
-        FILE *memory = open_memstream(&keys, &size), *file = fopen("docs/man/headraced.conf.5", "re");
+        FILE *memory = open_memstream(&keys, &size),
+             *file = fopen("docs/man/headraced.conf.5", "re");
 
         ck_assert_ptr_nonnull(file);
         ck_assert_int_gt(fread(manual, 1, (1 << 16) - 1, file), 0);
@@ -497,8 +528,11 @@ START_TEST(help_names_every_key) {
 }
 END_TEST
 
-RUNNER_MAIN("core/config", defaults, reads_every_key, later_wins_key_by_key, unknown_key_names_nearest, long_unknown_key_is_cut,
-            errors_name_line_value_and_what_is_allowed, duplicate_key, wrong_types, numbers_at_their_ends, huge_and_odd_numbers,
-            lists_from_text, sources_with_wrong_members, failed_value_leaves_old_one, path_that_is_too_long, broken_json,
-            files_that_are_none, file_without_permission, file_that_is_too_large, environment, user_file,
-            file_with_defaults_is_the_table, file_with_defaults_gives_the_defaults, manual_has_the_table, help_names_every_key)
+RUNNER_MAIN("core/config", defaults, reads_every_key, later_wins_key_by_key,
+            unknown_key_names_nearest, long_unknown_key_is_cut,
+            errors_name_line_value_and_what_is_allowed, duplicate_key, wrong_types,
+            numbers_at_their_ends, huge_and_odd_numbers, lists_from_text,
+            sources_with_wrong_members, failed_value_leaves_old_one, path_that_is_too_long,
+            broken_json, files_that_are_none, file_without_permission, file_that_is_too_large,
+            environment, user_file, file_with_defaults_is_the_table,
+            file_with_defaults_gives_the_defaults, manual_has_the_table, help_names_every_key)

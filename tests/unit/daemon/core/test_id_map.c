@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Against a plain table: ids of a small range, so that they are added, found and removed again and again. */
+/*
+ * Against a plain table: ids of a small range, so that they are added, found and removed again and
+ * again.
+ */
 #include "daemon/core/id_map.h"
 
 #include <errno.h>
@@ -39,10 +42,12 @@ START_TEST(agrees_with_a_table) {
 
                 /* Mostly full at times, and mostly empty at others. */
                 if (chance(&state) % 4 < (i / 2000 % 2 ? 1u : 3u)) {
-                        ck_assert_int_eq(id_map_add(&map, id, &objects[id]), present[id] ? -EEXIST : 0);
+                        ck_assert_int_eq(id_map_add(&map, id, &objects[id]),
+                                         present[id] ? -EEXIST : 0);
                         present[id] = true;
                 } else {
-                        ck_assert_ptr_eq(id_map_remove(&map, id), present[id] ? &objects[id] : NULL);
+                        ck_assert_ptr_eq(id_map_remove(&map, id),
+                                         present[id] ? &objects[id] : NULL);
                         present[id] = false;
                 }
                 if (i % 100 == 0)
@@ -81,4 +86,5 @@ START_TEST(maps_have_seeds_of_their_own) {
 }
 END_TEST
 
-RUNNER_MAIN("core/id_map", agrees_with_a_table, a_refused_value_changes_nothing, maps_have_seeds_of_their_own)
+RUNNER_MAIN("core/id_map", agrees_with_a_table, a_refused_value_changes_nothing,
+            maps_have_seeds_of_their_own)

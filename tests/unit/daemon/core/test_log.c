@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What arrives on standard error, whatever names have in them: one line for each call, and nothing that looks like another. */
+/*
+ * What arrives on standard error, whatever names have in them: one line for each call, and nothing
+ * that looks like another.
+ */
 #include "daemon/core/log.h"
 
 #include <fcntl.h>
@@ -42,8 +45,10 @@ START_TEST(says_level_and_what) {
         log_info("it goes", "n=%u", 1u);
         log_debug("it went", "a=b");
         capture_end(&capture);
-        ck_assert_str_eq(capture.text, "headraced: error: it broke key=3 name=x\nheadraced: warning: it may break\n"
-                                       "headraced: info: it goes n=1\nheadraced: debug: it went a=b\n");
+        ck_assert_str_eq(
+                capture.text,
+                "headraced: error: it broke key=3 name=x\nheadraced: warning: it may break\n"
+                "headraced: info: it goes n=1\nheadraced: debug: it went a=b\n");
 }
 END_TEST
 
@@ -69,12 +74,17 @@ START_TEST(names_cannot_forge_lines) {
         log_error("cannot read", "path=%s", "a\nheadraced: error: all is lost\r\t\x1b[2J\x7f");
         log_error("first\nsecond", "%s", "");
         capture_end(&capture);
-        ck_assert_str_eq(capture.text, "headraced: error: cannot read path=a?headraced: error: all is lost???[2J?\n"
-                                       "headraced: error: first?second\n");
+        ck_assert_str_eq(
+                capture.text,
+                "headraced: error: cannot read path=a?headraced: error: all is lost???[2J?\n"
+                "headraced: error: first?second\n");
 }
 END_TEST
 
-/* The control characters of ISO 8859 (C1) in UTF-8, U+0080 to U+009F: terminals take U+009B for the beginning of a sequence. */
+/*
+ * The control characters of ISO 8859 (C1) in UTF-8, U+0080 to U+009F: terminals take U+009B for the
+ * beginning of a sequence.
+ */
 START_TEST(names_cannot_command_terminals) {
         struct capture capture;
 
@@ -87,7 +97,8 @@ START_TEST(names_cannot_command_terminals) {
         capture_end(&capture);
         ck_assert_ptr_null(memmem(capture.text, capture.size, "\xc2\x9b", 2));
         ck_assert_ptr_null(memmem(capture.text, capture.size, "b\x9b", 2));
-        ck_assert_ptr_nonnull(memmem(capture.text, capture.size, "\xc3\xa4", 2)); /* a letter stays */
+        /* a letter stays */
+        ck_assert_ptr_nonnull(memmem(capture.text, capture.size, "\xc3\xa4", 2));
 }
 END_TEST
 
@@ -104,9 +115,10 @@ START_TEST(long_lines_are_cut) {
         ck_assert_uint_le(capture.size, 2 * 2048);
         ck_assert_uint_ge(capture.size, 2 * 2000);
         ck_assert_int_eq(capture.text[capture.size - 1], '\n');
-        ck_assert_ptr_eq(memchr(memchr(capture.text, '\n', capture.size) + 1, '\n', capture.size), &capture.text[capture.size - 1]);
+        ck_assert_ptr_eq(memchr(memchr(capture.text, '\n', capture.size) + 1, '\n', capture.size),
+                         &capture.text[capture.size - 1]);
 }
 END_TEST
 
-RUNNER_MAIN("core/log", says_level_and_what, levels_are_kept, names_cannot_forge_lines, names_cannot_command_terminals,
-            long_lines_are_cut)
+RUNNER_MAIN("core/log", says_level_and_what, levels_are_kept, names_cannot_forge_lines,
+            names_cannot_command_terminals, long_lines_are_cut)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hundreds of Events, most of them damaged, against what TensorBoard's own protobuf classes read in them (tests/data/events): the same
- * are accepted, and the same values come out.
+ * Hundreds of Events, most of them damaged, against what TensorBoard's own protobuf classes read in
+ * them (tests/data/events): the same are accepted, and the same values come out.
  */
 #include "daemon/decode/event.h"
 
@@ -60,8 +60,10 @@ static void check_hex(const void *bytes, size_t size, const char *expected, cons
         ck_assert_msg(strcmp(hex, expected) == 0, "%s: %s, expected %s", what, hex, expected);
 }
 
-static void check_elements(const struct extent_payload_view *view, const char *expected, const char *what) {
-        CLEANUP(freep) uint8_t *canonical = malloc(view->elements_size + 8ull * view->element_count + 1);
+static void check_elements(const struct extent_payload_view *view, const char *expected,
+                           const char *what) {
+        CLEANUP(freep)
+        uint8_t *canonical = malloc(view->elements_size + 8ull * view->element_count + 1);
         uint8_t digest[SHA256_DIGEST_LENGTH];
         size_t size = 0;
 
@@ -80,7 +82,8 @@ static void check_elements(const struct extent_payload_view *view, const char *e
         check_hex(digest, sizeof(digest), expected, what);
 }
 
-static void check_tensor(const struct event_value *value, const json_t *expected, const char *what) {
+static void check_tensor(const struct event_value *value, const json_t *expected,
+                         const char *what) {
         CLEANUP(freep) uint8_t *memory = NULL;
         const json_t *shape = json_object_get(expected, "shape");
         json_int_t dtype = json_integer_value(json_object_get(expected, "dtype"));
@@ -89,15 +92,19 @@ static void check_tensor(const struct event_value *value, const json_t *expected
         struct payload payload;
 
         payload_plan(value, &payload);
-        ck_assert_msg(payload.dtype == (dtype >= 0 && dtype < 256 ? dtype : 0), "%s: dtype %u", what, payload.dtype);
-        ck_assert_msg(!(payload.flags & EXTENT_RECORD_MALFORMED) == !json_is_true(json_object_get(expected, "malformed")),
+        ck_assert_msg(payload.dtype == (dtype >= 0 && dtype < 256 ? dtype : 0), "%s: dtype %u",
+                      what, payload.dtype);
+        ck_assert_msg(!(payload.flags & EXTENT_RECORD_MALFORMED) ==
+                              !json_is_true(json_object_get(expected, "malformed")),
                       "%s: malformed", what);
         if (payload.flags & EXTENT_RECORD_MALFORMED)
                 return;
         memory = aligned_alloc(64, align_up(payload.bytes, 64));
         payload_write(&payload, memory);
         record = (struct extent_record){ .kind = payload.kind, .payload_size = payload.bytes };
-        ck_assert_int_eq(extent_view_payload(&(struct extent_view){ .bytes = memory, .size_bytes = payload.bytes }, &record, &view),
+        ck_assert_int_eq(extent_view_payload(&(struct extent_view){ .bytes = memory,
+                                                                    .size_bytes = payload.bytes },
+                                             &record, &view),
                          0);
         ck_assert_uint_eq(view.rank, json_array_size(shape));
         for (unsigned i = 0; i < view.rank; i++)
@@ -105,17 +112,23 @@ static void check_tensor(const struct event_value *value, const json_t *expected
         check_elements(&view, text(expected, "sha256"), what);
 }
 
-static void check_metadata(const struct event_value *value, const json_t *expected, const char *what) {
+static void check_metadata(const struct event_value *value, const json_t *expected,
+                           const char *what) {
         const struct event_metadata *metadata = &value->metadata;
 
         ck_assert_msg(value->has_metadata == json_is_array(expected), "%s: metadata", what);
         if (!value->has_metadata)
                 return;
-        check_hex(metadata->plugin.at, metadata->plugin.size, json_string_value(json_array_get(expected, 0)), what);
-        check_hex(metadata->content.at, metadata->content.size, json_string_value(json_array_get(expected, 1)), what);
-        check_hex(metadata->display_name.at, metadata->display_name.size, json_string_value(json_array_get(expected, 2)), what);
-        check_hex(metadata->description.at, metadata->description.size, json_string_value(json_array_get(expected, 3)), what);
-        ck_assert_uint_eq(metadata->data_class, (uint32_t)json_integer_value(json_array_get(expected, 4)));
+        check_hex(metadata->plugin.at, metadata->plugin.size,
+                  json_string_value(json_array_get(expected, 0)), what);
+        check_hex(metadata->content.at, metadata->content.size,
+                  json_string_value(json_array_get(expected, 1)), what);
+        check_hex(metadata->display_name.at, metadata->display_name.size,
+                  json_string_value(json_array_get(expected, 2)), what);
+        check_hex(metadata->description.at, metadata->description.size,
+                  json_string_value(json_array_get(expected, 3)), what);
+        ck_assert_uint_eq(metadata->data_class,
+                          (uint32_t)json_integer_value(json_array_get(expected, 4)));
 }
 
 static uint32_t quiet(uint32_t bits) {
@@ -124,11 +137,12 @@ static uint32_t quiet(uint32_t bits) {
 
 static void check_value(const struct event_value *value, const json_t *expected, const char *what) {
         check_hex(value->tag.at, value->tag.size, text(expected, "tag"), what);
-        ck_assert_msg(strcmp(written_names[value->written_as], text(expected, "written")) == 0, "%s: written as %s", what,
-                      written_names[value->written_as]);
+        ck_assert_msg(strcmp(written_names[value->written_as], text(expected, "written")) == 0,
+                      "%s: written as %s", what, written_names[value->written_as]);
         check_metadata(value, json_object_get(expected, "metadata"), what);
         if (value->written_as == EXTENT_WRITTEN_SIMPLE_VALUE)
-                ck_assert_uint_eq(quiet(value->simple_value), json_integer_value(json_object_get(expected, "bits")));
+                ck_assert_uint_eq(quiet(value->simple_value),
+                                  json_integer_value(json_object_get(expected, "bits")));
         if (value->written_as == EXTENT_WRITTEN_TENSOR)
                 check_tensor(value, json_object_get(expected, "tensor"), what);
 }
@@ -141,14 +155,16 @@ static void check_values(const struct event *event, const json_t *line, const ch
 
         event_cursor_init(&cursor, event);
         while ((value = event_cursor_next(&cursor))) {
-                ck_assert_msg(count < json_array_size(values), "%s: more values than expected", what);
+                ck_assert_msg(count < json_array_size(values), "%s: more values than expected",
+                              what);
                 check_value(value, json_array_get(values, count++), what);
         }
         ck_assert_msg(count == json_array_size(values), "%s: %zu values", what, count);
 }
 
 /* A graph or run metadata: one value, whose data are these bytes. */
-static void check_blob(const struct event *event, uint8_t written_as, const char *tag, const json_t *line, const char *what) {
+static void check_blob(const struct event *event, uint8_t written_as, const char *tag,
+                       const json_t *line, const char *what) {
         CLEANUP(freep) uint8_t *data = malloc(event_value_blob_size(&event->first) + 1);
 
         ck_assert_uint_eq(event->value_count, 1);
@@ -169,9 +185,14 @@ static void check_what(const struct event *event, const json_t *line, const char
                 check_blob(event, EXTENT_WRITTEN_RUN_METADATA, text(line, "tag"), line, what);
         } else {
                 ck_assert_uint_eq(event->value_count, 0);
-                ck_assert_msg((event->what == EVENT_FILE_VERSION) == (strcmp(name, "file_version") == 0), "%s: file version", what);
-                ck_assert_msg((event->what == EVENT_SESSION_LOG) == (strcmp(name, "session_log") == 0), "%s: session log", what);
-                ck_assert_int_eq(event->session_status, json_integer_value(json_object_get(line, "status")));
+                ck_assert_msg((event->what == EVENT_FILE_VERSION) ==
+                                      (strcmp(name, "file_version") == 0),
+                              "%s: file version", what);
+                ck_assert_msg((event->what == EVENT_SESSION_LOG) ==
+                                      (strcmp(name, "session_log") == 0),
+                              "%s: session log", what);
+                ck_assert_int_eq(event->session_status,
+                                 json_integer_value(json_object_get(line, "status")));
         }
 }
 
@@ -197,7 +218,8 @@ static void check_event(const json_t *line, unsigned number) {
         payload = realloc(payload, size ? size : 1); /* so that a read past its end is seen */
         snprintf(what, sizeof(what), "line %u", number);
         r = event_decode(payload, size, &event);
-        ck_assert_msg((r == 0) == json_is_true(json_object_get(line, "accepted")), "%s: %s", what, r ? "refused" : "accepted");
+        ck_assert_msg((r == 0) == json_is_true(json_object_get(line, "accepted")), "%s: %s", what,
+                      r ? "refused" : "accepted");
         if (r)
                 return;
         ck_assert_int_eq(event.step, json_integer_value(json_object_get(line, "step")));
@@ -227,9 +249,8 @@ END_TEST
 
 START_TEST(legacy_message_written_twice_is_joined) {
         /* Summary { Value { tag "a", image { height 1 }, image { width 2 } } } */
-        static const uint8_t payload[] = {
-                0x2a, 0x0d, 0x0a, 0x0b, 0x0a, 0x01, 'a', 0x22, 0x02, 0x08, 0x01, 0x22, 0x02, 0x10, 0x02
-        };
+        static const uint8_t payload[] = { 0x2a, 0x0d, 0x0a, 0x0b, 0x0a, 0x01, 'a', 0x22,
+                                           0x02, 0x08, 0x01, 0x22, 0x02, 0x10, 0x02 };
         struct event event;
         uint8_t blob[4];
 
@@ -250,4 +271,5 @@ START_TEST(nothing_is_an_event) {
 }
 END_TEST
 
-RUNNER_MAIN("decode/event", as_tensorboard_reads_it, legacy_message_written_twice_is_joined, nothing_is_an_event)
+RUNNER_MAIN("decode/event", as_tensorboard_reads_it, legacy_message_written_twice_is_joined,
+            nothing_is_an_event)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of the wire format, one by one. That they are those of TensorBoard's parser: decode/test_event. */
+/*
+ * The limits of the wire format, one by one. That they are those of TensorBoard's parser:
+ * decode/test_event.
+ */
 #include "daemon/decode/protobuf.h"
 
 #include "tests/unit/runner.h"
@@ -19,7 +22,8 @@ static bool is_refused(struct protobuf_reader reader) {
 }
 
 START_TEST(varints) {
-        struct protobuf_reader reader = READER("\x08\x7f\x08\x80\x01\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
+        struct protobuf_reader reader = READER(
+                "\x08\x7f\x08\x80\x01\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
         struct protobuf_field field;
 
         ck_assert(protobuf_next(&reader, 0, &field));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and shapes that real writers do not make. All dtypes and storages: pipeline/test_goldens and decode/test_event. */
+/*
+ * Numbers and shapes that real writers do not make. All dtypes and storages: pipeline/test_goldens
+ * and decode/test_event.
+ */
 #include "daemon/decode/tensor.h"
 
 #include <math.h>
@@ -55,7 +58,10 @@ static struct tensor *read_message(const struct message *message, struct message
 
         outer->size = 0;
         put_bytes(outer, 8, message->bytes, message->size);
-        tensor_read(&(struct event_parts){ { outer->bytes, outer->size }, PROTOBUF_KEY(8, PROTOBUF_BYTES), 2 }, tensor);
+        tensor_read(&(struct event_parts){ { outer->bytes, outer->size },
+                                           PROTOBUF_KEY(8, PROTOBUF_BYTES),
+                                           2 },
+                    tensor);
         return tensor;
 }
 
@@ -108,10 +114,12 @@ START_TEST(integers) {
         ck_assert_double_eq(number_of(3, "\xfe\xff\xff\xff", 4), -2);
         ck_assert_double_eq(number_of(22, "\xfe\xff\xff\xff", 4), 4294967294.0);
         ck_assert_double_eq(number_of(9, "\xff\xff\xff\xff\xff\xff\xff\xff", 8), -1);
-        ck_assert_double_eq(number_of(23, "\xff\xff\xff\xff\xff\xff\xff\xff", 8), 18446744073709551615.0);
+        ck_assert_double_eq(number_of(23, "\xff\xff\xff\xff\xff\xff\xff\xff", 8),
+                            18446744073709551615.0);
         ck_assert_double_eq(number_of(10, "\x01", 1), 1);
         ck_assert_double_eq(number_of(2, "\x00\x00\x00\x00\x00\x00\xf8\xbf", 8), -1.5);
-        ck_assert_double_eq(number_of(8, "\x00\x00\x80\x3f\x00\x00\x80\x3f", 8), 0); /* complex: no number */
+        /* complex: no number */
+        ck_assert_double_eq(number_of(8, "\x00\x00\x80\x3f\x00\x00\x80\x3f", 8), 0);
 }
 END_TEST
 
@@ -221,7 +229,9 @@ START_TEST(rank_that_nobody_knows) {
 }
 END_TEST
 
-/* TensorBoard's data server shows the typed value of such a scalar, as a tensor the content counts. */
+/*
+ * TensorBoard's data server shows the typed value of such a scalar, as a tensor the content counts.
+ */
 START_TEST(scalar_with_content_and_typed_value) {
         struct message message = { .size = 0 }, outer;
         struct tensor *tensor;
@@ -239,5 +249,5 @@ START_TEST(scalar_with_content_and_typed_value) {
 }
 END_TEST
 
-RUNNER_MAIN("decode/tensor", half_floats, integers, absurd_shapes, no_elements_in_a_huge_shape, value_that_fills_its_shape,
-            rank_that_nobody_knows, scalar_with_content_and_typed_value)
+RUNNER_MAIN("decode/tensor", half_floats, integers, absurd_shapes, no_elements_in_a_huge_shape,
+            value_that_fills_its_shape, rank_that_nobody_knows, scalar_with_content_and_typed_value)

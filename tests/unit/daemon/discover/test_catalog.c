@@ -20,7 +20,9 @@ static struct catalog_source *source;
 static void begin(void) {
         ck_assert_int_eq(uv_loop_init(&loop), 0);
         catalog_init(&catalog);
-        ck_assert_int_eq(catalog_add_source(&catalog, "logs", &fake_store_new(&loop, URL)->store, &source), 0);
+        ck_assert_int_eq(
+                catalog_add_source(&catalog, "logs", &fake_store_new(&loop, URL)->store, &source),
+                0);
 }
 
 static void end(void) {
@@ -46,8 +48,12 @@ START_TEST(sources_are_found_by_name_and_url) {
         ck_assert_ptr_eq(catalog_find_source(&catalog, "logs"), source);
         ck_assert_ptr_eq(catalog_find_source(&catalog, URL), source);
         ck_assert_ptr_null(catalog_find_source(&catalog, "log"));
-        ck_assert_int_eq(catalog_add_source(&catalog, "again", &fake_store_new(&loop, URL)->store, &other), -EEXIST);
-        ck_assert_int_eq(catalog_add_source(&catalog, NULL, &fake_store_new(&loop, "file:///b")->store, &other), 0);
+        ck_assert_int_eq(
+                catalog_add_source(&catalog, "again", &fake_store_new(&loop, URL)->store, &other),
+                -EEXIST);
+        ck_assert_int_eq(catalog_add_source(&catalog, NULL,
+                                            &fake_store_new(&loop, "file:///b")->store, &other),
+                         0);
         ck_assert_str_eq(other->name, "file:///b");
         ck_assert_uint_eq(catalog.source_count, 2);
         ck_assert_uint_eq(source->id, name_id_source(URL));
@@ -70,7 +76,8 @@ START_TEST(runs_are_the_directories_of_files) {
         ck_assert_ptr_eq(add("a/b/z.tfevents.3")->run, deep->run);
         ck_assert_uint_eq(source->run_count, 2);
         ck_assert_uint_eq(source->file_count, 3);
-        ck_assert_ptr_eq(catalog_find_file(&catalog, name_id_file(URL, "a/b/x.tfevents.1", 16)), deep);
+        ck_assert_ptr_eq(catalog_find_file(&catalog, name_id_file(URL, "a/b/x.tfevents.1", 16)),
+                         deep);
         ck_assert_ptr_eq(catalog_find_run(&catalog, name_id_run(URL, "a/b", 3)), deep->run);
         ck_assert_uint_eq(deep->listed_bytes, UINT64_MAX);
         end();
@@ -79,7 +86,8 @@ END_TEST
 
 /* Names are bytes, and those of all orders of arrival end up in one order. */
 START_TEST(names_are_sorted_as_bytes) {
-        static const char *const names[] = { "b", "a", "\xff", "a\n", "a b", "B", "aa", "\xc3\xa4", "a!" };
+        static const char *const names[] = { "b", "a",  "\xff",     "a\n", "a b",
+                                             "B", "aa", "\xc3\xa4", "a!" };
         char path[64];
 
         begin();
@@ -96,7 +104,9 @@ START_TEST(names_are_sorted_as_bytes) {
                 ck_assert(i == 0 || strcmp(source->runs[i - 1]->name.bytes, run->name.bytes) < 0);
                 ck_assert_uint_eq(run->file_count, ARRAY_SIZE(names));
                 for (size_t k = 1; k < run->file_count; k++)
-                        ck_assert_int_lt(strcmp(run->files[k - 1]->path.bytes, run->files[k]->path.bytes), 0);
+                        ck_assert_int_lt(
+                                strcmp(run->files[k - 1]->path.bytes, run->files[k]->path.bytes),
+                                0);
         }
         end();
 }
@@ -217,6 +227,8 @@ START_TEST(series_are_learned_once) {
 }
 END_TEST
 
-RUNNER_MAIN("discover/catalog", sources_are_found_by_name_and_url, runs_are_the_directories_of_files, names_are_sorted_as_bytes,
-            a_run_goes_with_its_last_file, settled_files_are_counted_once, a_run_is_as_far_as_its_last_file,
-            unreadable_directories_are_remembered_until_forgotten, series_are_learned_once)
+RUNNER_MAIN("discover/catalog", sources_are_found_by_name_and_url,
+            runs_are_the_directories_of_files, names_are_sorted_as_bytes,
+            a_run_goes_with_its_last_file, settled_files_are_counted_once,
+            a_run_is_as_far_as_its_last_file, unreadable_directories_are_remembered_until_forgotten,
+            series_are_learned_once)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listings come from a store that the test speaks for. Nothing waits for time: how long the watch would wait is read from the
- * loop, and the next listing is then asked for.
+ * Listings come from a store that the test speaks for. Nothing waits for time: how long the watch
+ * would wait is read from the loop, and the next listing is then asked for.
  */
 #include "daemon/discover/watch.h"
 
@@ -26,7 +26,8 @@ static bool removes;     /* what is gone leaves the catalog, as the pipeline doe
 static void tell(const char *sign, const struct catalog_file *file) {
         size_t used = strlen(news);
 
-        snprintf(news + used, sizeof(news) - used, "%s%s%s", used ? " " : "", sign, file->path.bytes);
+        snprintf(news + used, sizeof(news) - used, "%s%s%s", used ? " " : "", sign,
+                 file->path.bytes);
 }
 
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
@@ -130,10 +131,12 @@ START_TEST(tells_what_changed) {
         check_news("+a/1 +b/1 +c/1 +d/1 .");
         ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
         list_now();
-        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 }, { "e/1", 0, 1 });
+        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 },
+                { "e/1", 0, 1 });
         check_news(">a/1 <b/1 =c/1 +e/1 .");
         list_now();
-        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 }, { "e/1", 0, 1 });
+        LISTING({ "a/1", 11, 2 }, { "b/1", 9, 2 }, { "c/1", 10, 2 }, { "d/1", 10, 1 },
+                { "e/1", 0, 1 });
         check_news(".");
         ck_assert_uint_eq(source->listings, 3);
         ck_assert_uint_eq(source->attempts, 3);
@@ -382,7 +385,10 @@ START_TEST(polls_at_the_configured_interval) {
 }
 END_TEST
 
-/* What is asked for while a listing is under way needs one that begins later, also when the first one fails. */
+/*
+ * What is asked for while a listing is under way needs one that begins later, also when the first
+ * one fails.
+ */
 START_TEST(a_request_meanwhile_is_not_lost) {
         begin(-1);
         ck_assert_uint_eq(watch_next_attempt(watch), 2);
@@ -417,8 +423,10 @@ START_TEST(closes_at_any_moment) {
 }
 END_TEST
 
-RUNNER_MAIN("discover/watch", tells_what_changed, sizes_that_are_not_listed, gone_after_two_complete_listings,
-            back_before_it_is_gone, back_after_it_was_gone, failures_remove_nothing, what_lies_in_unreadable_directories_is_kept,
-            backs_off_and_gives_up_after_ten, a_refusal_gives_up_at_once, a_listing_that_cannot_start_is_a_failure,
-            a_change_that_cannot_be_kept_comes_again, polls_only_while_followed, nobody_looks_any_more,
-            polls_at_the_configured_interval, a_request_meanwhile_is_not_lost, closes_at_any_moment)
+RUNNER_MAIN("discover/watch", tells_what_changed, sizes_that_are_not_listed,
+            gone_after_two_complete_listings, back_before_it_is_gone, back_after_it_was_gone,
+            failures_remove_nothing, what_lies_in_unreadable_directories_is_kept,
+            backs_off_and_gives_up_after_ten, a_refusal_gives_up_at_once,
+            a_listing_that_cannot_start_is_a_failure, a_change_that_cannot_be_kept_comes_again,
+            polls_only_while_followed, nobody_looks_any_more, polls_at_the_configured_interval,
+            a_request_meanwhile_is_not_lost, closes_at_any_moment)

@@ -82,5 +82,5 @@ START_TEST(absurd_sizes_are_refused) {
 }
 END_TEST
 
-RUNNER_MAIN("fetch/buffers", buffers_are_used_again, what_is_kept_is_bounded, untouched_memory_costs_nothing,
-            absurd_sizes_are_refused)
+RUNNER_MAIN("fetch/buffers", buffers_are_used_again, what_is_kept_is_bounded,
+            untouched_memory_costs_nothing, absurd_sizes_are_refused)

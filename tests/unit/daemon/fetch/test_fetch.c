@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two kinds of storage: a scripted store, which answers as the test says and when it says, and the fault server.
+ * Two kinds of storage: a scripted store, which answers as the test says and when it says, and the
+ * fault server.
  */
 #include "daemon/fetch/fetch.h"
 
@@ -33,7 +34,8 @@ static void on_done(void *userdata, const struct fetch_result *result) {
         ck_assert(!job->done);
         job->result = *result;
         job->done = true;
-        uv_stop(&harness.loop); /* else it would go on to wait for events if this was a timer's doing */
+        /* else it would go on to wait for events if this was a timer's doing */
+        uv_stop(&harness.loop);
 }
 
 static void must_not_be_called(void *userdata, const struct fetch_result *result) {
@@ -76,14 +78,19 @@ static void wait_for(struct job *job) {
 static void read_job(struct job *job, uint64_t offset, uint64_t size) {
         *job = (struct job){ 0 };
         ck_assert(fetch_room(fetch, harness.store, size));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), offset, size, on_done, job, &job->job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), offset, size,
+                                         on_done, job, &job->job),
+                         0);
         ck_assert(!job->done);
         wait_for(job);
 }
 
 static const struct fetch_options patient = { .tries_max = 10, .give_up_ns = 60000000000 };
 
-/* Faults that pass: the job is whole afterwards, and the byte that was reached is not asked for again. */
+/*
+ * Faults that pass: the job is whole afterwards, and the byte that was reached is not asked for
+ * again.
+ */
 static const struct {
         const char *order;
         uint64_t offset, size;
@@ -96,7 +103,8 @@ static const struct {
         { "{'fault':'short','after':1000,'times':3}", 100, 8000, 4, 8000 },
         { "{'fault':'stall','after':4000,'times':1}", 0, SIZE + 500, 2, SIZE },
         { "{'fault':'silent','times':1}", 0, SIZE, 2, SIZE },
-        { "{'fault':'close','times':1}", 0, SIZE, 1, SIZE }, /* of a connection that was kept: libcurl makes a new one itself */
+        /* of a connection that was kept: libcurl makes a new one itself */
+        { "{'fault':'close','times':1}", 0, SIZE, 1, SIZE },
         { "{'fault':'wrong_range','times':1}", 0, SIZE, 2, SIZE },
         { "{'fault':'no_range'}", 0, SIZE, 1, SIZE },
 };
@@ -111,11 +119,15 @@ START_TEST(passing_faults_are_overcome) {
                 fault_server_order(&server, "{'clear':true}");
                 fault_server_order(&server, passing[i].order);
                 read_job(&job, passing[i].offset, passing[i].size);
-                ck_assert_msg(job.result.failure.class == STORE_OK, "%s: %s", passing[i].order, job.result.failure.message);
-                ck_assert_uint_eq(job.result.size_bytes, min_u64(passing[i].size, SIZE - passing[i].offset));
+                ck_assert_msg(job.result.failure.class == STORE_OK, "%s: %s", passing[i].order,
+                              job.result.failure.message);
+                ck_assert_uint_eq(job.result.size_bytes,
+                                  min_u64(passing[i].size, SIZE - passing[i].offset));
                 ck_assert_uint_eq(job.result.total_bytes, SIZE);
-                ck_assert_msg(job.result.tries == passing[i].tries, "%s: %u tries", passing[i].order, job.result.tries);
-                ck_assert_msg(fetch_counters(fetch)->bytes - bytes == passing[i].bytes, "%s: %llu bytes", passing[i].order,
+                ck_assert_msg(job.result.tries == passing[i].tries, "%s: %u tries",
+                              passing[i].order, job.result.tries);
+                ck_assert_msg(fetch_counters(fetch)->bytes - bytes == passing[i].bytes,
+                              "%s: %llu bytes", passing[i].order,
                               (unsigned long long)(fetch_counters(fetch)->bytes - bytes));
                 assert_test_bytes(job.result.buffer, passing[i].offset, job.result.size_bytes);
                 fetch_job_free(job.job);
@@ -206,7 +218,9 @@ START_TEST(partial_bytes_survive_failure) {
         struct job job;
 
         begin(&two);
-        fault_server_order(&server, "[{'fault':'short','after':500,'times':1},{'fault':'status','status':500}]");
+        fault_server_order(
+                &server,
+                "[{'fault':'short','after':500,'times':1},{'fault':'status','status':500}]");
         read_job(&job, 0, SIZE);
         ck_assert_int_eq(job.result.failure.class, STORE_TRANSIENT);
         ck_assert_uint_eq(job.result.size_bytes, 500);
@@ -221,15 +235,18 @@ START_TEST(changed_object_is_read_anew_once) {
         struct job job;
 
         begin(&patient);
-        fault_server_order(&server, "[{'fault':'short','after':500,'times':1},{'fault':'etag','times':1}]");
+        fault_server_order(&server,
+                           "[{'fault':'short','after':500,'times':1},{'fault':'etag','times':1}]");
         read_job(&job, 0, SIZE);
         ck_assert_int_eq(job.result.failure.class, STORE_OK);
         ck_assert_uint_eq(job.result.tries, 3);
         ck_assert_uint_eq(job.result.size_bytes, SIZE);
         assert_test_bytes(job.result.buffer, 0, SIZE);
         fetch_job_free(job.job);
-        fault_server_order(&server, "[{'clear':true},{'fault':'short','after':500,'times':1},{'fault':'etag','times':1},"
-                                    "{'fault':'short','after':500,'times':1},{'fault':'etag','times':1}]");
+        fault_server_order(&server,
+                           "[{'clear':true},{'fault':'short','after':500,'times':1},{'fault':'etag'"
+                           ",'times':1},"
+                           "{'fault':'short','after':500,'times':1},{'fault':'etag','times':1}]");
         read_job(&job, 0, SIZE);
         ck_assert_int_eq(job.result.failure.class, STORE_TRANSIENT);
         ck_assert_str_eq(job.result.failure.code, "changed");
@@ -264,20 +281,27 @@ static void on_room(void *userdata) {
 }
 
 START_TEST(budget_is_never_passed) {
-        static const struct fetch_options small = { .inflight_bytes_max = 1000, .tries_max = 3, .give_up_ns = 60000000000 };
+        static const struct fetch_options small = { .inflight_bytes_max = 1000,
+                                                    .tries_max = 3,
+                                                    .give_up_ns = 60000000000 };
         struct job first = { 0 }, second = { 0 };
 
         begin(&small);
         fetch_on_room(fetch, on_room, NULL);
         ck_assert(fetch_room(fetch, harness.store, 600));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 600, on_done, &first, &first.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 600, on_done,
+                                         &first, &first.job),
+                         0);
         ck_assert(!fetch_room(fetch, harness.store, 500));
         ck_assert(fetch_room(fetch, harness.store, 400));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 400, on_done, &second, &second.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 400, on_done,
+                                         &second, &second.job),
+                         0);
         ck_assert(!fetch_room(fetch, harness.store, 1));
         wait_for(&first);
         wait_for(&second);
-        ck_assert(!fetch_room(fetch, harness.store, 1)); /* a ticket is held until its job is freed */
+        /* a ticket is held until its job is freed */
+        ck_assert(!fetch_room(fetch, harness.store, 1));
         fetch_job_free(first.job);
         ck_assert(!fetch_room(fetch, harness.store, 5000));
         fetch_job_free(second.job);
@@ -294,7 +318,9 @@ START_TEST(budget_is_never_passed) {
 END_TEST
 
 START_TEST(window_is_never_passed) {
-        static const struct fetch_options five = { .connections_max = 5, .tries_max = 3, .give_up_ns = 60000000000 };
+        static const struct fetch_options five = { .connections_max = 5,
+                                                   .tries_max = 3,
+                                                   .give_up_ns = 60000000000 };
         static struct job jobs[40];
         struct fetch_endpoint_status status;
         size_t started = 0, freed = 0;
@@ -303,7 +329,8 @@ START_TEST(window_is_never_passed) {
         fault_server_order(&server, "{'fault':'delay','ms':2}");
         while (freed < ARRAY_SIZE(jobs)) {
                 while (started < ARRAY_SIZE(jobs) && fetch_room(fetch, harness.store, SIZE)) {
-                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done, &jobs[started],
+                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME),
+                                                         0, SIZE, on_done, &jobs[started],
                                                          &jobs[started].job),
                                          0);
                         started++;
@@ -336,7 +363,9 @@ START_TEST(throttling_halves_the_window) {
         begin(&patient);
         fault_server_order(&server, "{'fault':'status','status':503,'retry_after':'1','times':1}");
         job = (struct job){ 0 };
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done,
+                                         &job, &job.job),
+                         0);
         do {
                 uv_run(&harness.loop, UV_RUN_ONCE);
                 fetch_endpoints(fetch, &status, 1);
@@ -357,7 +386,9 @@ static void cancel_after(const char *order, unsigned turns) {
 
         fault_server_order(&server, "{'clear':true}");
         fault_server_order(&server, order);
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, must_not_be_called, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
+                                         must_not_be_called, &job, &job.job),
+                         0);
         for (unsigned i = 0; i < turns; i++)
                 uv_run(&harness.loop, UV_RUN_NOWAIT);
         fetch_job_free(job.job);
@@ -390,9 +421,10 @@ struct store_read {
 static struct store_read scripted_read;
 static unsigned scripted_reads;
 
-static int scripted_start(struct store *store, const char *name, size_t name_size, uint64_t offset, uint8_t *buffer, uint64_t size,
-                          void (*on_read)(void *userdata, const struct store_read_result *result), void *userdata,
-                          struct store_read **ret_read) {
+static int scripted_start(struct store *store, const char *name, size_t name_size, uint64_t offset,
+                          uint8_t *buffer, uint64_t size,
+                          void (*on_read)(void *userdata, const struct store_read_result *result),
+                          void *userdata, struct store_read **ret_read) {
         (void)store;
         (void)name;
         (void)name_size;
@@ -403,16 +435,19 @@ static int scripted_start(struct store *store, const char *name, size_t name_siz
 }
 
 /* A thread that hangs in the kernel. */
-static bool scripted_cancel(struct store_read *read, void (*on_released)(void *userdata), void *userdata) {
+static bool scripted_cancel(struct store_read *read, void (*on_released)(void *userdata),
+                            void *userdata) {
         read->on_released = on_released;
         read->userdata = userdata;
         return false;
 }
 
-static const struct store_operations scripted_operations = { .read = scripted_start, .read_cancel = scripted_cancel };
-static struct store scripted = {
-        .operations = &scripted_operations, .endpoint = (char *)"file", .window_start = 2, .reads_hang = true
-};
+static const struct store_operations scripted_operations = { .read = scripted_start,
+                                                             .read_cancel = scripted_cancel };
+static struct store scripted = { .operations = &scripted_operations,
+                                 .endpoint = (char *)"file",
+                                 .window_start = 2,
+                                 .reads_hang = true };
 
 static void begin_scripted(const struct fetch_options *options) {
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
@@ -430,7 +465,9 @@ START_TEST(buffer_outlives_a_read_that_hangs) {
         bool closed = false;
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, must_not_be_called, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
+                                         must_not_be_called, &job, &job.job),
+                         0);
         fetch_job_free(job.job);
         scripted_read.buffer[999] = 1; /* still there */
         ck_assert_uint_eq(fetch_counters(fetch)->inflight_bytes, 1000);
@@ -449,7 +486,9 @@ START_TEST(hanging_read_is_given_up) {
         struct job job = { 0 };
 
         begin_scripted(&at_once);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done,
+                                         &job, &job.job),
+                         0);
         wait_for(&job);
         ck_assert_int_eq(job.result.failure.class, STORE_TRANSIENT);
         ck_assert_str_eq(job.result.failure.code, "ETIMEDOUT");
@@ -465,9 +504,13 @@ START_TEST(short_answers_are_put_together) {
         struct job job = { 0 };
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 50, 1000, on_done, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 50, 1000, on_done,
+                                         &job, &job.job),
+                         0);
         for (unsigned i = 0; i < 10; i++) {
-                const struct store_read_result part = { .size_bytes = 100, .total_bytes = 2000, .tag = "t" };
+                const struct store_read_result part = { .size_bytes = 100,
+                                                        .total_bytes = 2000,
+                                                        .tag = "t" };
 
                 ck_assert_uint_eq(scripted_reads, i + 1);
                 ck_assert_uint_eq(scripted_read.offset, 50 + i * 100);
@@ -486,16 +529,20 @@ END_TEST
 
 /* A server without ranges breaks off: what it sends next begins at 0 again. */
 START_TEST(whole_object_begins_anew) {
-        const struct store_read_result part = { .failure = { .class = STORE_TRANSIENT, .code = "reset" },
+        const struct store_read_result part = { .failure = { .class = STORE_TRANSIENT,
+                                                             .code = "reset" },
                                                 .size_bytes = 100,
                                                 .total_bytes = 500 };
-        const struct store_read_result no_range = { .failure = { .class = STORE_NO_RANGE, .code = "no-range" },
-                                                    .total_bytes = 500 };
+        const struct store_read_result no_range = {
+                .failure = { .class = STORE_NO_RANGE, .code = "no-range" }, .total_bytes = 500
+        };
         const struct store_read_result whole = { .size_bytes = 500, .total_bytes = 500 };
         struct job job = { 0 };
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done, &job, &job.job), 0);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done,
+                                         &job, &job.job),
+                         0);
         scripted_read.on_done(scripted_read.userdata, &part);
         while (scripted_reads < 2)
                 uv_run(&harness.loop, UV_RUN_ONCE);
@@ -527,8 +574,9 @@ START_TEST(local_files_are_fetched) {
         fetch_job_free(job.job);
         for (unsigned i = 0; i < 50; i++) {
                 job = (struct job){ 0 };
-                ck_assert_int_eq(
-                        fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, must_not_be_called, &job, &job.job), 0);
+                ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
+                                                 must_not_be_called, &job, &job.job),
+                                 0);
                 fetch_job_free(job.job);
         }
         while (fetch_counters(fetch)->inflight_bytes)
@@ -539,8 +587,10 @@ START_TEST(local_files_are_fetched) {
 }
 END_TEST
 
-RUNNER_MAIN("fetch/fetch", passing_faults_are_overcome, lasting_faults_end_at_once, gives_up_after_tries, gives_up_after_time,
-            progress_resets_the_count, partial_bytes_survive_failure, changed_object_is_read_anew_once,
-            growing_object_is_read_as_far_as_it_goes, budget_is_never_passed, window_is_never_passed, throttling_halves_the_window,
-            free_at_every_moment, buffer_outlives_a_read_that_hangs, hanging_read_is_given_up, short_answers_are_put_together,
-            whole_object_begins_anew, local_files_are_fetched)
+RUNNER_MAIN("fetch/fetch", passing_faults_are_overcome, lasting_faults_end_at_once,
+            gives_up_after_tries, gives_up_after_time, progress_resets_the_count,
+            partial_bytes_survive_failure, changed_object_is_read_anew_once,
+            growing_object_is_read_as_far_as_it_goes, budget_is_never_passed,
+            window_is_never_passed, throttling_halves_the_window, free_at_every_moment,
+            buffer_outlives_a_read_that_hangs, hanging_read_is_given_up,
+            short_answers_are_put_together, whole_object_begins_anew, local_files_are_fetched)

@@ -31,7 +31,10 @@ START_TEST(starts_as_told) {
 }
 END_TEST
 
-/* At least by half, at most twofold, in a round trip whose answers all come before the next request. */
+/*
+ * At least by half, at most twofold, in a round trip whose answers all come before the next
+ * request.
+ */
 START_TEST(grows_with_each_round_trip) {
         struct window window;
 
@@ -115,5 +118,5 @@ START_TEST(waits_until) {
 }
 END_TEST
 
-RUNNER_MAIN("fetch/window", starts_as_told, grows_with_each_round_trip, doubles_while_it_is_full, does_not_grow_unused,
-            is_halved_once_a_round_trip, grows_slowly_afterwards, waits_until)
+RUNNER_MAIN("fetch/window", starts_as_told, grows_with_each_round_trip, doubles_while_it_is_full,
+            does_not_grow_unused, is_halved_once_a_round_trip, grows_slowly_afterwards, waits_until)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule about damage alone; whole files: pipeline/test_goldens. Frames are made with a CRC of a bit at a time. */
+/*
+ * Each rule about damage alone; whole files: pipeline/test_goldens. Frames are made with a CRC of a
+ * bit at a time.
+ */
 #include "daemon/frame/tfrecord.h"
 
 #include <stdlib.h>
@@ -62,7 +65,8 @@ static struct tfrecord_reader reader_of(const struct file *file) {
         };
 }
 
-static void check_right(struct tfrecord_reader *reader, uint64_t offset, char sign, uint64_t length) {
+static void check_right(struct tfrecord_reader *reader, uint64_t offset, char sign,
+                        uint64_t length) {
         struct tfrecord record;
 
         ck_assert_int_eq(tfrecord_next(reader, &record), 0);
@@ -72,7 +76,8 @@ static void check_right(struct tfrecord_reader *reader, uint64_t offset, char si
         ck_assert(length == 0 || record.payload[length - 1] == sign);
 }
 
-static void check_damage(struct tfrecord_reader *reader, uint64_t offset, uint64_t size, enum tfrecord_damage damage) {
+static void check_damage(struct tfrecord_reader *reader, uint64_t offset, uint64_t size,
+                         enum tfrecord_damage damage) {
         struct tfrecord record;
 
         ck_assert_int_eq(tfrecord_next(reader, &record), STAGE_CORRUPT);
@@ -95,7 +100,8 @@ static struct file *file_new(void) {
 
 START_TEST(right_records) {
         CLEANUP(freep) struct file *file = file_new();
-        uint64_t one = put_record(file, 'a', 24), two = put_record(file, 'b', 0), three = put_record(file, 'c', 5000);
+        uint64_t one = put_record(file, 'a', 24), two = put_record(file, 'b', 0),
+                 three = put_record(file, 'c', 5000);
         struct tfrecord_reader reader = reader_of(file);
 
         check_right(&reader, one, 'a', 24);
@@ -182,7 +188,10 @@ START_TEST(wrong_length_is_searched_past) {
 }
 END_TEST
 
-/* The search goes on where it stopped, also when the bytes before it are gone, and finds a header that was cut. */
+/*
+ * The search goes on where it stopped, also when the bytes before it are gone, and finds a header
+ * that was cut.
+ */
 START_TEST(search_in_pieces) {
         CLEANUP(freep) struct file *file = file_new();
         uint64_t two;
@@ -245,7 +254,10 @@ START_TEST(zeros_to_the_end_are_nothing) {
 }
 END_TEST
 
-/* Many zeros behind a damaged record are believed to be the end; what is in the record is not looked at then. */
+/*
+ * Many zeros behind a damaged record are believed to be the end; what is in the record is not
+ * looked at then.
+ */
 START_TEST(zero_run_bounds_what_is_needed) {
         CLEANUP(freep) struct file *file = file_new();
         struct tfrecord_reader reader;
@@ -265,8 +277,9 @@ START_TEST(zero_run_bounds_what_is_needed) {
 END_TEST
 
 START_TEST(absurd_lengths_cost_nothing) {
-        static const uint64_t lengths[] = { 1u << 31,        1ull << 40,     1ull << 63, UINT64_MAX - 28,
-                                            UINT64_MAX - 16, UINT64_MAX - 3, UINT64_MAX };
+        static const uint64_t lengths[] = { 1u << 31,        1ull << 40,      1ull << 63,
+                                            UINT64_MAX - 28, UINT64_MAX - 16, UINT64_MAX - 3,
+                                            UINT64_MAX };
 
         for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
                 CLEANUP(freep) struct file *file = file_new();
@@ -282,7 +295,8 @@ START_TEST(absurd_lengths_cost_nothing) {
                 reader.record_max_bytes = UINT64_MAX;
                 check_right(&reader, 0, 'a', 3);
                 check_more(&reader, 19);
-                ck_assert_uint_gt(reader.need_bytes, lengths[i] < UINT64_MAX - 16 ? lengths[i] : UINT64_MAX - 1);
+                ck_assert_uint_gt(reader.need_bytes,
+                                  lengths[i] < UINT64_MAX - 16 ? lengths[i] : UINT64_MAX - 1);
         }
 }
 END_TEST
@@ -344,7 +358,8 @@ START_TEST(boundary_ends_damage) {
 }
 END_TEST
 
-RUNNER_MAIN("frame/tfrecord", right_records, wrong_data_costs_that_record, record_that_lost_bytes, wrong_data_at_the_end,
-            header_being_written_behind_wrong_data, wrong_length_is_searched_past, search_in_pieces,
-            junk_to_the_end_is_unresolved_once, zeros_to_the_end_are_nothing, zero_run_bounds_what_is_needed,
+RUNNER_MAIN("frame/tfrecord", right_records, wrong_data_costs_that_record, record_that_lost_bytes,
+            wrong_data_at_the_end, header_being_written_behind_wrong_data,
+            wrong_length_is_searched_past, search_in_pieces, junk_to_the_end_is_unresolved_once,
+            zeros_to_the_end_are_nothing, zero_run_bounds_what_is_needed,
             absurd_lengths_cost_nothing, too_large_is_skipped_by_its_length, boundary_ends_damage)

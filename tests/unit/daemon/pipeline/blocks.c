@@ -41,7 +41,8 @@ struct block_file blocks_file(const char *path, const char *run) {
         };
 }
 
-struct block_input blocks_input(const struct bytes *bytes, const struct block_file *file, uint64_t segment_bytes) {
+struct block_input blocks_input(const struct bytes *bytes, const struct block_file *file,
+                                uint64_t segment_bytes) {
         return (struct block_input){
                 .file = file,
                 .bytes = bytes->at,
@@ -54,7 +55,9 @@ struct block_input blocks_input(const struct bytes *bytes, const struct block_fi
 }
 
 struct block_image blocks_decode_one(const struct block_input *input, uint64_t room_bytes) {
-        CLEANUP(freep) void *memory = aligned_alloc(EXTENT_ALIGNMENT, align_up(max_u64(room_bytes, 1), EXTENT_ALIGNMENT));
+        CLEANUP(freep)
+        void *memory = aligned_alloc(EXTENT_ALIGNMENT,
+                                     align_up(max_u64(room_bytes, 1), EXTENT_ALIGNMENT));
         struct block_image block = { 0 };
 
         ck_assert_ptr_nonnull(memory);
@@ -110,6 +113,7 @@ uint64_t blocks_record_digest(const struct extent_view *view, const struct exten
                 bare.payload_offset = 0;
         digest = XXH3_64bits_withSeed(tag.bytes, tag.size, XXH3_64bits(&bare, sizeof(bare)));
         if (extent_view_payload(view, record, &payload) == 0)
-                digest = XXH3_64bits_withSeed(view->bytes + record->payload_offset, record->payload_size, digest);
+                digest = XXH3_64bits_withSeed(view->bytes + record->payload_offset,
+                                              record->payload_size, digest);
         return digest;
 }

@@ -29,7 +29,8 @@ struct blocks {
 };
 
 /* The input for a file whose name is path: all bytes, to the end. */
-struct block_input blocks_input(const struct bytes *bytes, const struct block_file *file, uint64_t segment_bytes);
+struct block_input blocks_input(const struct bytes *bytes, const struct block_file *file,
+                                uint64_t segment_bytes);
 struct block_file blocks_file(const char *path, const char *run);
 
 /* Decodes the whole file into segments of input->segment_bytes. */
@@ -41,5 +42,8 @@ struct block_image blocks_decode_one(const struct block_input *input, uint64_t r
 void blocks_append(struct blocks *blocks, struct block_image image);
 void blocks_free(struct blocks *blocks);
 
-/* A hash of everything of a record that does not depend on its extent: of its bits, tag and payload. */
+/*
+ * A hash of everything of a record that does not depend on its extent: of its bits, tag and
+ * payload.
+ */
 uint64_t blocks_record_digest(const struct extent_view *view, const struct extent_record *record);

@@ -29,7 +29,8 @@ static void on_file_replaced(void *userdata, const struct catalog_file *file) {
         rig.replaced++;
 }
 
-static void on_file_damaged(void *userdata, const struct catalog_file *file, const struct catalog_damage *damage) {
+static void on_file_damaged(void *userdata, const struct catalog_file *file,
+                            const struct catalog_damage *damage) {
         (void)userdata;
         (void)file;
         ck_assert_ptr_nonnull(damage->reason);
@@ -147,7 +148,8 @@ void rig_append(struct rig_file *file, int64_t steps) {
 void rig_list(void) {
         for (unsigned i = 0; i < rig.file_count; i++)
                 if (!rig.files[i].hidden)
-                        fake_store_row(rig.store, rig.files[i].name, rig.files[i].listed, rig.files[i].mtime_ns);
+                        fake_store_row(rig.store, rig.files[i].name, rig.files[i].listed,
+                                       rig.files[i].mtime_ns);
         fake_store_listed(rig.store, STORE_OK);
         rig_quiet();
 }
@@ -174,7 +176,8 @@ static bool any_tasks(void) {
                                 continue;
                         if (feed->decoding)
                                 return true;
-                        for (const struct list *node = feed->refetches.next; node != &feed->refetches; node = node->next)
+                        for (const struct list *node = feed->refetches.next;
+                             node != &feed->refetches; node = node->next)
                                 if (list_owner(node, struct job, node)->decoding)
                                         return true;
                 }
@@ -251,7 +254,8 @@ static void check_records(struct session *session, struct session_entry *entry, 
         ck_assert_uint_eq(header->run_id, entry->entry.run_id);
         ck_assert_uint_eq(header->begin_offset, entry->entry.source_offset);
         ck_assert_uint_eq(header->file_version, rig_catalog_file(&rig.files[file])->version);
-        ck_assert_uint_le((uint64_t)entry->entry.first_record + entry->entry.record_count, header->record_count);
+        ck_assert_uint_le((uint64_t)entry->entry.first_record + entry->entry.record_count,
+                          header->record_count);
         entry->first_step = entry->last_step = -1;
         for (uint32_t i = 0; i < entry->entry.record_count; i++) {
                 const struct extent_record *record = &view.records[entry->entry.first_record + i];
@@ -290,8 +294,10 @@ static void session_push(void *userdata, const struct ring_entry *pushed, const 
         if (extent) {
                 struct ring *ring = pipeline_ring(rig.pipeline);
 
-                ck_assert_ptr_eq(extent, ring_segment_memory(ring, pushed->segment) + pushed->offset_bytes);
-                ck_assert_uint_eq(pushed->generation, ring_segment_generation(ring, pushed->segment));
+                ck_assert_ptr_eq(extent,
+                                 ring_segment_memory(ring, pushed->segment) + pushed->offset_bytes);
+                ck_assert_uint_eq(pushed->generation,
+                                  ring_segment_generation(ring, pushed->segment));
                 ck_assert_uint_gt(ring_pins(ring, pushed->segment), 0); /* the pin comes first */
                 check_records(session, entry, file_at(pushed->file_id));
                 return;
@@ -344,7 +350,8 @@ static void session_broken(void *userdata, int error) {
 }
 
 static const struct reader_operations session_operations = {
-        session_has_room, session_push, session_flush, session_set_kick, session_source_failed, session_broken,
+        session_has_room, session_push,          session_flush,
+        session_set_kick, session_source_failed, session_broken,
 };
 
 void session_prepare(struct session *session) {
@@ -359,7 +366,8 @@ int session_try(struct session *session, const struct reader_options *options) {
 
         if (rig.source->listings > 0)
                 rig.source->listed_at_ns = rig.stale ? 0 : uv_hrtime();
-        return reader_new(rig.pipeline, options ? options : &whole, &session_operations, session, &session->reader, &ring_bytes);
+        return reader_new(rig.pipeline, options ? options : &whole, &session_operations, session,
+                          &session->reader, &ring_bytes);
 }
 
 void session_begin(struct session *session, const struct reader_options *options) {
@@ -384,9 +392,11 @@ static void check_unread(struct session *session, uint64_t acked) {
 
                 if (!entry->extent)
                         continue;
-                ck_assert_uint_eq(ring_segment_generation(pipeline_ring(rig.pipeline), entry->entry.segment),
-                                  entry->entry.generation);
-                ck_assert_int_eq(extent_view_init(&view, entry->extent, entry->entry.size_bytes), 0);
+                ck_assert_uint_eq(
+                        ring_segment_generation(pipeline_ring(rig.pipeline), entry->entry.segment),
+                        entry->entry.generation);
+                ck_assert_int_eq(extent_view_init(&view, entry->extent, entry->entry.size_bytes),
+                                 0);
                 ck_assert(extent_view_is_intact(&view));
         }
         session->acked = acked;

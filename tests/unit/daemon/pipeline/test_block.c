@@ -14,7 +14,8 @@ static struct block_position at(uint64_t offset, uint32_t index) {
 
 /* The next block, from where the last one ended. */
 static struct block *add(struct block_position end, uint32_t size_bytes, uint32_t record_count) {
-        struct block_position begin = blocks.count ? blocks.blocks[blocks.count - 1]->end : at(0, 0);
+        struct block_position begin = blocks.count ? blocks.blocks[blocks.count - 1]->end
+                                                   : at(0, 0);
         struct block *block;
 
         ck_assert_int_eq(block_index_append(&blocks, &block), 0);
@@ -125,7 +126,10 @@ START_TEST(what_differs_is_not_joined) {
 }
 END_TEST
 
-/* A segment's blocks are taken out one after the other while those that come later are still in its list. */
+/*
+ * A segment's blocks are taken out one after the other while those that come later are still in its
+ * list.
+ */
 START_TEST(what_was_joined_leaves_its_list) {
         struct list evicted;
         struct block *first = add(at(100, 0), 10, 1), *second = add(at(200, 0), 10, 1);
@@ -142,5 +146,5 @@ START_TEST(what_was_joined_leaves_its_list) {
 END_TEST
 
 RUNNER_MAIN("pipeline/block", positions_are_ordered, finds_what_holds_a_position_or_comes_next,
-            absent_neighbours_are_joined_while_they_fit, a_block_is_joined_with_the_one_before_it, what_differs_is_not_joined,
-            what_was_joined_leaves_its_list)
+            absent_neighbours_are_joined_while_they_fit, a_block_is_joined_with_the_one_before_it,
+            what_differs_is_not_joined, what_was_joined_leaves_its_list)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for every file whatever is in it: a block decoded again is the same to the byte, wherever it lies; neighbours
- * decoded together are no larger; and the records that come out do not depend on the pieces in which the file came in.
+ * What holds for every file whatever is in it: a block decoded again is the same to the byte,
+ * wherever it lies; neighbours decoded together are no larger; and the records that come out do not
+ * depend on the pieces in which the file came in.
  */
 #include <check.h>
 #include <errno.h>
@@ -41,7 +42,8 @@ static int visit(const char *path, const struct stat *status, int type, struct F
         return 0;
 }
 
-static void for_each_fixture(void (*check)(const struct bytes *bytes, const struct block_file *file)) {
+static void for_each_fixture(void (*check)(const struct bytes *bytes,
+                                           const struct block_file *file)) {
         check_fixture = check;
         ck_assert_int_eq(nftw(FIXTURES, visit, 16, FTW_PHYS), 0);
         ck_assert_uint_gt(fixtures_checked, 350);
@@ -57,9 +59,13 @@ static struct extent_view view_of(const struct block_image *block) {
         return view;
 }
 
-/* What a block fetched again is decoded from: its own bytes and no more. Owned: a byte beyond would be seen. */
+/*
+ * What a block fetched again is decoded from: its own bytes and no more. Owned: a byte beyond would
+ * be seen.
+ */
 static struct bytes own_bytes(const struct block_input *input, const struct extent_header *header) {
-        struct bytes own = { malloc(header->end_offset - header->begin_offset + 1), header->end_offset - header->begin_offset };
+        struct bytes own = { malloc(header->end_offset - header->begin_offset + 1),
+                             header->end_offset - header->begin_offset };
         uint64_t known = min_u64(own.size, input->size_bytes - header->begin_offset);
 
         memcpy(own.at, input->bytes + header->begin_offset, known);
@@ -67,8 +73,9 @@ static struct bytes own_bytes(const struct block_input *input, const struct exte
         return own;
 }
 
-static struct block_image decode_range(const struct block_input *whole, struct block_position begin, struct block_position end,
-                                       const struct bytes *own, uint64_t room) {
+static struct block_image decode_range(const struct block_input *whole, struct block_position begin,
+                                       struct block_position end, const struct bytes *own,
+                                       uint64_t room) {
         struct block_input input = *whole;
 
         input.bytes = own->at;
@@ -86,8 +93,10 @@ static void check_same_again(const struct block_input *input, const struct block
         uint64_t size = block->output.extent_bytes;
         struct bytes own = own_bytes(input, header);
         /* Exactly as much room as the image needs, and more. */
-        struct block_image tight = decode_range(input, block->output.begin, block->output.end, &own, size);
-        struct block_image roomy = decode_range(input, block->output.begin, block->output.end, &own, input->segment_bytes);
+        struct block_image tight = decode_range(input, block->output.begin, block->output.end, &own,
+                                                size);
+        struct block_image roomy = decode_range(input, block->output.begin, block->output.end, &own,
+                                                input->segment_bytes);
 
         freed = own.at;
         ck_assert_int_eq(tight.result, 0);
@@ -102,7 +111,8 @@ static void check_same_again(const struct block_input *input, const struct block
         free(roomy.image);
 }
 
-static void check_joined(const struct block_input *input, const struct block_image *one, const struct block_image *two) {
+static void check_joined(const struct block_input *input, const struct block_image *one,
+                         const struct block_image *two) {
         struct extent_header both = *(const struct extent_header *)one->image;
         CLEANUP(freep) uint8_t *freed = NULL;
         struct block_image joined;
@@ -111,17 +121,22 @@ static void check_joined(const struct block_input *input, const struct block_ima
         both.end_offset = ((const struct extent_header *)two->image)->end_offset;
         own = own_bytes(input, &both);
         freed = own.at;
-        joined = decode_range(input, one->output.begin, two->output.end, &own, 2 * input->segment_bytes);
-        ck_assert(joined.result == 0 || one->output.extent_bytes + two->output.extent_bytes > input->segment_bytes);
+        joined = decode_range(input, one->output.begin, two->output.end, &own,
+                              2 * input->segment_bytes);
+        ck_assert(joined.result == 0 ||
+                  one->output.extent_bytes + two->output.extent_bytes > input->segment_bytes);
         if (joined.result == 0) {
-                ck_assert_uint_le(joined.output.extent_bytes, one->output.extent_bytes + two->output.extent_bytes);
-                ck_assert_uint_eq(joined.output.record_count, one->output.record_count + two->output.record_count);
+                ck_assert_uint_le(joined.output.extent_bytes,
+                                  one->output.extent_bytes + two->output.extent_bytes);
+                ck_assert_uint_eq(joined.output.record_count,
+                                  one->output.record_count + two->output.record_count);
                 check_same_again(input, &joined);
         }
         free(joined.image);
 }
 
-static void check_blocks_again(const struct bytes *bytes, const struct block_file *file, uint64_t segment_bytes, uint64_t room) {
+static void check_blocks_again(const struct bytes *bytes, const struct block_file *file,
+                               uint64_t segment_bytes, uint64_t room) {
         struct block_input input = blocks_input(bytes, file, segment_bytes);
         struct block_input next = input;
         struct block_image before = { 0 }, block;
@@ -170,9 +185,11 @@ static void note_block(struct digests *digests, const struct block_image *block)
                 return;
         view = view_of(block);
         digests->skipped += view.header->skipped_count;
-        digests->list = realloc(digests->list, (digests->count + view.record_count + 1) * sizeof(uint64_t));
+        digests->list = realloc(digests->list,
+                                (digests->count + view.record_count + 1) * sizeof(uint64_t));
         for (uint32_t i = 0; i < view.record_count; i++)
-                digests->list[digests->count++] = blocks_record_digest(&view, extent_view_record(&view, i));
+                digests->list[digests->count++] = blocks_record_digest(
+                        &view, extent_view_record(&view, i));
 }
 
 static uint64_t chance_state;
@@ -183,8 +200,11 @@ static uint64_t chance(uint64_t most) {
         return 1 + (chance_state >> 33) % most;
 }
 
-/* Reads the file as a pipeline does: a piece, what is left of it and more, into rooms of any size. */
-static struct digests decode_in_pieces(const struct bytes *bytes, const struct block_file *file, uint64_t piece_most) {
+/*
+ * Reads the file as a pipeline does: a piece, what is left of it and more, into rooms of any size.
+ */
+static struct digests decode_in_pieces(const struct bytes *bytes, const struct block_file *file,
+                                       uint64_t piece_most) {
         struct block_input input = blocks_input(bytes, file, SMALL_SEGMENT_BYTES);
         uint64_t known = min_u64(chance(piece_most), bytes->size);
         struct digests digests = { 0 };
@@ -192,7 +212,9 @@ static struct digests decode_in_pieces(const struct bytes *bytes, const struct b
         for (;;) {
                 uint64_t from = min_u64(input.begin.offset, known);
                 /* In an allocation of its own, so that a read past its end is seen. */
-                struct bytes piece = { memcpy(malloc(known - from + 1), bytes->at + from, known - from), known - from };
+                struct bytes piece = { memcpy(malloc(known - from + 1), bytes->at + from,
+                                              known - from),
+                                       known - from };
                 struct block_image block;
                 bool whole_room = chance(2) == 1;
 
@@ -200,7 +222,8 @@ static struct digests decode_in_pieces(const struct bytes *bytes, const struct b
                 input.bytes_offset = from;
                 input.size_bytes = piece.size;
                 input.last = known == bytes->size;
-                input.record_max_bytes = UINT64_MAX; /* too large is told before it is known whether the file is that long */
+                /* too large is told before it is known whether the file is that long */
+                input.record_max_bytes = UINT64_MAX;
                 block = blocks_decode_one(&input, whole_room ? SMALL_SEGMENT_BYTES : chance(4000));
                 note_block(&digests, &block);
                 ck_assert(!whole_room || block.result != STAGE_FULL || block.image);
@@ -216,7 +239,8 @@ static struct digests decode_in_pieces(const struct bytes *bytes, const struct b
         }
 }
 
-static void check_pieces_of(const struct bytes *bytes, const struct block_file *file, uint64_t piece_most) {
+static void check_pieces_of(const struct bytes *bytes, const struct block_file *file,
+                            uint64_t piece_most) {
         struct block_input input = blocks_input(bytes, file, SMALL_SEGMENT_BYTES);
         struct blocks whole = blocks_decode(&input);
         struct digests expected = { 0 }, got;
@@ -224,12 +248,15 @@ static void check_pieces_of(const struct bytes *bytes, const struct block_file *
         for (size_t i = 0; i < whole.count; i++)
                 note_block(&expected, &whole.list[i]);
         got = decode_in_pieces(bytes, file, piece_most);
-        ck_assert_msg(got.count == expected.count, "%s in pieces of %llu: %zu records, expected %zu", file->path,
+        ck_assert_msg(got.count == expected.count,
+                      "%s in pieces of %llu: %zu records, expected %zu", file->path,
                       (unsigned long long)piece_most, got.count, expected.count);
         for (size_t i = 0; i < got.count; i++)
-                ck_assert_msg(got.list[i] == expected.list[i], "%s: record %zu differs", file->path, i);
-        ck_assert_msg(got.skipped == expected.skipped, "%s: skipped %llu, expected %llu", file->path,
-                      (unsigned long long)got.skipped, (unsigned long long)expected.skipped);
+                ck_assert_msg(got.list[i] == expected.list[i], "%s: record %zu differs", file->path,
+                              i);
+        ck_assert_msg(got.skipped == expected.skipped, "%s: skipped %llu, expected %llu",
+                      file->path, (unsigned long long)got.skipped,
+                      (unsigned long long)expected.skipped);
         blocks_free(&whole);
         free(expected.list);
         free(got.list);
@@ -306,7 +333,8 @@ static void write_scalar(struct writer *writer, uint64_t tag_size) {
 START_TEST(too_long_names_are_skipped_and_reported) {
         struct writer writer = { 0 };
         struct block_file file = blocks_file("f", "r");
-        uint64_t most = SMALL_SEGMENT_BYTES / 2 - 2; /* with the names of run and file: half a segment */
+        /* with the names of run and file: half a segment */
+        uint64_t most = SMALL_SEGMENT_BYTES / 2 - 2;
         struct block_image block;
         struct block_input input;
         struct bytes bytes;
@@ -426,7 +454,10 @@ START_TEST(value_that_is_not_there) {
 }
 END_TEST
 
-/* Some zeros behind the records, then more zeros, then a record: a hole; before that, not written yet. */
+/*
+ * Some zeros behind the records, then more zeros, then a record: a hole; before that, not written
+ * yet.
+ */
 START_TEST(zeros_are_not_written_yet) {
         struct writer writer = { 0 };
         struct block_file file = blocks_file("f", "r");
@@ -465,7 +496,9 @@ START_TEST(zeros_are_not_written_yet) {
 }
 END_TEST
 
-/* Damage whose end is not known is reported when the file ends there, once, and is not behind us. */
+/*
+ * Damage whose end is not known is reported when the file ends there, once, and is not behind us.
+ */
 START_TEST(damage_up_to_the_end_is_reported_once) {
         struct block_file file = blocks_file("f", "r");
         uint8_t junk[200];
@@ -487,6 +520,8 @@ START_TEST(damage_up_to_the_end_is_reported_once) {
 }
 END_TEST
 
-RUNNER_MAIN("pipeline/block_decode", block_decoded_again_is_the_same, pieces_do_not_matter, too_long_names_are_skipped_and_reported,
-            longest_name_makes_progress, record_above_the_limit_is_skipped_by_its_length, unfinished_record_says_what_it_needs,
-            value_that_is_not_there, zeros_are_not_written_yet, damage_up_to_the_end_is_reported_once)
+RUNNER_MAIN("pipeline/block_decode", block_decoded_again_is_the_same, pieces_do_not_matter,
+            too_long_names_are_skipped_and_reported, longest_name_makes_progress,
+            record_above_the_limit_is_skipped_by_its_length, unfinished_record_says_what_it_needs,
+            value_that_is_not_there, zeros_are_not_written_yet,
+            damage_up_to_the_end_is_reported_once)

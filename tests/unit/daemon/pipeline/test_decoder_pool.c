@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoder threads over a real ring and the fixtures: whatever the number of threads, each file's blocks come in order and hold the
- * records that decoding it here gives.
+ * Decoder threads over a real ring and the fixtures: whatever the number of threads, each file's
+ * blocks come in order and hold the records that decoding it here gives.
  */
 #include "daemon/pipeline/decoder_pool.h"
 
@@ -65,7 +65,8 @@ static void grant(void) {
                 uint32_t segment = ring_take_free(ring);
 
                 /* Nobody keeps anything: whatever is closed is free. */
-                for (uint32_t i = 0; segment == RING_SEGMENT_NONE && i < RING_BYTES / SEGMENT_BYTES; i++) {
+                for (uint32_t i = 0; segment == RING_SEGMENT_NONE && i < RING_BYTES / SEGMENT_BYTES;
+                     i++) {
                         if (!ring_is_closed(ring, i))
                                 continue;
                         ring_recycle(ring, i);
@@ -93,7 +94,8 @@ static void on_event(struct decoder_task *task, const struct decoder_event *even
         ck_assert_uint_le(event->offset_bytes + event->output.extent_bytes, SEGMENT_BYTES);
         file->extents++;
         file->records += event->output.record_count;
-        file->digest = digest_of(file->digest, ring_segment_memory(ring, event->segment) + event->offset_bytes,
+        file->digest = digest_of(file->digest,
+                                 ring_segment_memory(ring, event->segment) + event->offset_bytes,
                                  event->output.extent_bytes);
 }
 
@@ -117,7 +119,8 @@ static void on_batch(void *userdata) {
 static void begin(unsigned threads) {
         ck_assert_int_eq(uv_loop_init(&loop), 0);
         ck_assert_int_eq(ring_new(RING_BYTES, RING_HUGE_OFF, &ring, NULL), 0);
-        ck_assert_int_eq(decoder_pool_new(&loop, ring, threads, on_segment, on_batch, files, &pool), 0);
+        ck_assert_int_eq(decoder_pool_new(&loop, ring, threads, on_segment, on_batch, files, &pool),
+                         0);
         ck_assert_uint_eq(decoder_pool_threads(pool), threads);
         ck_assert_uint_eq(decoder_pool_wants(pool), 0); /* nobody has anything to do */
         done = batches = 0;
@@ -167,10 +170,12 @@ static void check_file(const struct decoded *file) {
         for (size_t i = 0; i < expected.count; i++) {
                 records += expected.list[i].output.record_count;
                 if (expected.list[i].image)
-                        digest = digest_of(digest, expected.list[i].image, expected.list[i].output.extent_bytes);
+                        digest = digest_of(digest, expected.list[i].image,
+                                           expected.list[i].output.extent_bytes);
         }
-        ck_assert_msg(file->records == records && file->digest == digest, "%s: %llu records of %llu", file->path,
-                      (unsigned long long)file->records, (unsigned long long)records);
+        ck_assert_msg(file->records == records && file->digest == digest,
+                      "%s: %llu records of %llu", file->path, (unsigned long long)file->records,
+                      (unsigned long long)records);
         ck_assert_int_ne(file->task.result, STAGE_FULL);
         blocks_free(&expected);
 }
@@ -243,11 +248,15 @@ START_TEST(closes_with_all_event_slots_full) {
 }
 END_TEST
 
-/* A segment for which the machine has no memory is given back, and the decoder goes on with another. */
+/*
+ * A segment for which the machine has no memory is given back, and the decoder goes on with
+ * another.
+ */
 START_TEST(goes_on_without_a_segment_that_has_no_memory) {
         begin(1);
         absent = 0;
-        fail_begin(12, FAIL_ANY_THREAD); /* of the segments' memory: nothing else is called on the way */
+        /* of the segments' memory: nothing else is called on the way */
+        fail_begin(12, FAIL_ANY_THREAD);
         for (unsigned i = 0; i < file_count; i++)
                 submit(&files[i]);
         while (done < file_count)
@@ -262,5 +271,6 @@ START_TEST(goes_on_without_a_segment_that_has_no_memory) {
 }
 END_TEST
 
-RUNNER_MAIN("pipeline/decoder_pool", fixtures_on_one_thread, fixtures_on_four_threads, closes_while_busy,
-            closes_while_decoders_wait_for_segments, closes_with_all_event_slots_full, goes_on_without_a_segment_that_has_no_memory)
+RUNNER_MAIN("pipeline/decoder_pool", fixtures_on_one_thread, fixtures_on_four_threads,
+            closes_while_busy, closes_while_decoders_wait_for_segments,
+            closes_with_all_event_slots_full, goes_on_without_a_segment_that_has_no_memory)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline from its start through a load to its end, with its first, second, third ... allocation or system call failing. What
- * a stream without follow says to be complete is complete, or the file that is not is named as unreadable.
+ * The pipeline from its start through a load to its end, with its first, second, third ...
+ * allocation or system call failing. What a stream without follow says to be complete is complete,
+ * or the file that is not is named as unreadable.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static void on_loaded(void *userdata, const struct catalog_source *failed) {
         loaded = true;
 }
 
-static void on_payload(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes) {
+static void on_payload(void *userdata, int error, const struct store_failure *failure,
+                       void *take_memory, uint64_t size_bytes) {
         unsigned *answers = userdata;
 
         (void)failure;
@@ -40,7 +42,10 @@ static void on_payload(void *userdata, int error, const struct store_failure *fa
         (*answers)++;
 }
 
-/* Every file that is not whole is said to be unreadable, or the session is broken, or has not ended. */
+/*
+ * Every file that is not whole is said to be unreadable, or the session is broken, or has not
+ * ended.
+ */
 static void check_end(void) {
         if (session.ends == 0 || session.error)
                 return;
@@ -49,8 +54,9 @@ static void check_end(void) {
 
                 if (session.next_step[i] + (int64_t)session.lost == rig.files[i].steps)
                         continue;
-                ck_assert_msg(file && file->state == CATALOG_UNREADABLE, "%s failed: %s ends at %lld of %lld", fail_name(),
-                              rig.files[i].name, (long long)session.next_step[i], (long long)rig.files[i].steps);
+                ck_assert_msg(file && file->state == CATALOG_UNREADABLE,
+                              "%s failed: %s ends at %lld of %lld", fail_name(), rig.files[i].name,
+                              (long long)session.next_step[i], (long long)rig.files[i].steps);
         }
 }
 
@@ -75,8 +81,10 @@ static void load(void) {
         pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, NULL, &request);
         rig_quiet();
         if (rig_catalog_file(&rig.files[0]))
-                asked = pipeline_payload(rig.pipeline, rig.files[0].id, rig_catalog_file(&rig.files[0])->version,
-                                         rig.files[0].events.last_offset, 0, on_payload, &answers, &request) == 0;
+                asked = pipeline_payload(rig.pipeline, rig.files[0].id,
+                                         rig_catalog_file(&rig.files[0])->version,
+                                         rig.files[0].events.last_offset, 0, on_payload, &answers,
+                                         &request) == 0;
         while (asked && !answers) {
                 uv_run(&rig.loop, UV_RUN_NOWAIT);
                 rig_answer_all();

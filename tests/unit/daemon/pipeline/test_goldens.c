@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every record of every fixture against what TensorBoard's own message classes and data server make of it (tests/data/README.md).
- * One test for each tree.
+ * Every record of every fixture against what TensorBoard's own message classes and data server make
+ * of it (tests/data/README.md). One test for each tree.
  */
 #include <check.h>
 #include <errno.h>
@@ -23,9 +23,10 @@
 #define SEGMENT_BYTES (1u << 20)
 
 static const char *const trees[] = {
-        "damage",  "huge_length", "keras",     "large_record", "lightning", "metadata", "mutations",
-        "names",   "numbers",     "odd_files", "rust",         "steps",     "tags",     "tensorboardx",
-        "tensors", "tf2",         "torch",     "truncations",  "wire",
+        "damage",   "huge_length", "keras",       "large_record", "lightning",
+        "metadata", "mutations",   "names",       "numbers",      "odd_files",
+        "rust",     "steps",       "tags",        "tensorboardx", "tensors",
+        "tf2",      "torch",       "truncations", "wire",
 };
 
 /* --- Goldens: all lines of one kind of a tree, in file order --- */
@@ -86,13 +87,15 @@ static void hex_of(const uint8_t *bytes, size_t size, char *ret_hex) {
         ret_hex[2 * size] = '\0';
 }
 
-static void check_sha256(const uint8_t *bytes, size_t size, const char *expected, const char *what) {
+static void check_sha256(const uint8_t *bytes, size_t size, const char *expected,
+                         const char *what) {
         uint8_t digest[SHA256_DIGEST_LENGTH];
         char hex[2 * SHA256_DIGEST_LENGTH + 1];
 
         SHA256(bytes, size, digest);
         hex_of(digest, sizeof(digest), hex);
-        ck_assert_msg(strcmp(hex, expected) == 0, "%s: hash %s, expected %s (%zu bytes)", what, hex, expected, size);
+        ck_assert_msg(strcmp(hex, expected) == 0, "%s: hash %s, expected %s (%zu bytes)", what, hex,
+                      expected, size);
 }
 
 /* Bits as the goldens have them: most significant digit first. */
@@ -103,7 +106,10 @@ static void check_bits(uint64_t bits, const char *expected, const char *what) {
         ck_assert_msg(strcmp(hex, expected) == 0, "%s: bits %s, expected %s", what, hex, expected);
 }
 
-/* A text of the goldens: bytes that are no UTF-8 are U+FFFD there, long ones are told by size and hash. */
+/*
+ * A text of the goldens: bytes that are no UTF-8 are U+FFFD there, long ones are told by size and
+ * hash.
+ */
 static void check_text(struct extent_string got, const json_t *expected, const char *what) {
         const char *wanted = expected ? json_string_value(expected) : "";
         size_t size = expected ? json_string_length(expected) : 0;
@@ -112,8 +118,9 @@ static void check_text(struct extent_string got, const json_t *expected, const c
                 ck_assert_uint_eq(got.size, whole(expected, "bytes"));
                 check_sha256(got.bytes, got.size, text(expected, "sha256"), what);
         } else if (!strstr(wanted, "\xef\xbf\xbd")) {
-                ck_assert_msg(got.size == size && memcmp(got.bytes, wanted, size) == 0, "%s: '%.*s', expected '%s'", what,
-                              (int)got.size, (const char *)got.bytes, wanted);
+                ck_assert_msg(got.size == size && memcmp(got.bytes, wanted, size) == 0,
+                              "%s: '%.*s', expected '%s'", what, (int)got.size,
+                              (const char *)got.bytes, wanted);
         }
 }
 
@@ -123,10 +130,11 @@ static const struct {
         const char *name;
         uint8_t dtype;
 } dtypes[] = {
-        { "DT_FLOAT", 1 },    { "DT_DOUBLE", 2 },  { "DT_INT32", 3 },       { "DT_UINT8", 4 },     { "DT_INT16", 5 },
-        { "DT_INT8", 6 },     { "DT_STRING", 7 },  { "DT_COMPLEX64", 8 },   { "DT_INT64", 9 },     { "DT_BOOL", 10 },
-        { "DT_QINT8", 11 },   { "DT_QUINT8", 12 }, { "DT_QINT32", 13 },     { "DT_BFLOAT16", 14 }, { "DT_QINT16", 15 },
-        { "DT_QUINT16", 16 }, { "DT_UINT16", 17 }, { "DT_COMPLEX128", 18 }, { "DT_HALF", 19 },     { "DT_UINT32", 22 },
+        { "DT_FLOAT", 1 },   { "DT_DOUBLE", 2 },      { "DT_INT32", 3 },   { "DT_UINT8", 4 },
+        { "DT_INT16", 5 },   { "DT_INT8", 6 },        { "DT_STRING", 7 },  { "DT_COMPLEX64", 8 },
+        { "DT_INT64", 9 },   { "DT_BOOL", 10 },       { "DT_QINT8", 11 },  { "DT_QUINT8", 12 },
+        { "DT_QINT32", 13 }, { "DT_BFLOAT16", 14 },   { "DT_QINT16", 15 }, { "DT_QUINT16", 16 },
+        { "DT_UINT16", 17 }, { "DT_COMPLEX128", 18 }, { "DT_HALF", 19 },   { "DT_UINT32", 22 },
         { "DT_UINT64", 23 },
 };
 
@@ -167,7 +175,8 @@ static uint64_t only_element(const struct extent_payload_view *payload) {
 /* A signalling NaN comes out of Python as a quiet one; here it stays as it was written. */
 #define QUIET 0x00400000u
 
-static void check_scalar(const struct extent_record *record, const struct extent_payload_view *payload, const json_t *line,
+static void check_scalar(const struct extent_record *record,
+                         const struct extent_payload_view *payload, const json_t *line,
                          const char *what) {
         float expected = (float)number(json_object_get(line, "value"));
         float got = (float)record->value;
@@ -175,30 +184,37 @@ static void check_scalar(const struct extent_record *record, const struct extent
 
         memcpy(&bits, &got, sizeof(bits));
         if (isnan(got))
-                bits = QUIET | (uint32_t)(record->kind == EXTENT_KIND_SCALAR ? record->payload_offset : only_element(payload));
+                bits = QUIET |
+                       (uint32_t)(record->kind == EXTENT_KIND_SCALAR ? record->payload_offset
+                                                                     : only_element(payload));
         else if (record->kind == EXTENT_KIND_SCALAR)
                 ck_assert_uint_eq(record->payload_offset, bits);
         ck_assert_msg(isnan(got) == isnan(expected), "%s: %g", what, record->value);
         check_bits(bits, text(line, "bits"), what);
 }
 
-static void check_shape(const struct extent_payload_view *payload, const json_t *shape, const char *what) {
+static void check_shape(const struct extent_payload_view *payload, const json_t *shape,
+                        const char *what) {
         ck_assert_msg(payload->rank == json_array_size(shape), "%s: rank %u", what, payload->rank);
         for (size_t i = 0; i < payload->rank; i++)
                 ck_assert_int_eq(payload->dimension[i], integer(json_array_get(shape, i)));
 }
 
-static void check_tensor(const struct extent_record *record, const struct extent_payload_view *payload, const json_t *line,
+static void check_tensor(const struct extent_record *record,
+                         const struct extent_payload_view *payload, const json_t *line,
                          const char *what) {
         CLEANUP(freep) uint8_t *freed = NULL;
         struct bytes elements;
 
-        ck_assert_msg(record->dtype == dtype_of(text(line, "dtype")), "%s: dtype %u", what, record->dtype);
+        ck_assert_msg(record->dtype == dtype_of(text(line, "dtype")), "%s: dtype %u", what,
+                      record->dtype);
         if (payload->rank_known)
                 check_shape(payload, json_object_get(line, "shape"), what);
         else
-                ck_assert_msg(json_is_true(json_object_get(line, "unknown_rank")), "%s: rank", what);
-        ck_assert_msg(payload->malformed == json_is_true(json_object_get(line, "malformed")), "%s: malformed", what);
+                ck_assert_msg(json_is_true(json_object_get(line, "unknown_rank")), "%s: rank",
+                              what);
+        ck_assert_msg(payload->malformed == json_is_true(json_object_get(line, "malformed")),
+                      "%s: malformed", what);
         if (payload->malformed)
                 return;
         ck_assert_uint_eq(payload->element_count, whole(line, "elements"));
@@ -212,7 +228,8 @@ static void check_tensor(const struct extent_record *record, const struct extent
 }
 
 /* Of an audio tensor the second column is labels: the data server leaves it out. */
-static void check_blobs(const struct extent_payload_view *payload, const json_t *line, const char *what) {
+static void check_blobs(const struct extent_payload_view *payload, const json_t *line,
+                        const char *what) {
         const json_t *blobs = json_object_get(line, "blobs");
         uint32_t columns = payload->rank == 2 ? 2 : 1;
 
@@ -227,8 +244,8 @@ static void check_blobs(const struct extent_payload_view *payload, const json_t 
 }
 
 /* An external payload is decoded again, alone. */
-static void with_payload(const struct block_input *input, const struct extent_record *record, const json_t *line,
-                         const char *what) {
+static void with_payload(const struct block_input *input, const struct extent_record *record,
+                         const json_t *line, const char *what) {
         struct block_input again = *input;
         struct extent_payload_view payload;
         struct extent_view view;
@@ -249,8 +266,8 @@ static void with_payload(const struct block_input *input, const struct extent_re
         free(memory);
 }
 
-static void check_value(const struct block_input *input, const struct extent_view *view, const struct extent_record *record,
-                        const json_t *line, const char *what) {
+static void check_value(const struct block_input *input, const struct extent_view *view,
+                        const struct extent_record *record, const json_t *line, const char *what) {
         const char *kind = text(line, "kind");
         struct extent_payload_view payload = { 0 };
         int r = extent_view_payload(view, record, &payload);
@@ -286,7 +303,8 @@ struct known {
         size_t count;
 };
 
-static struct known_series *find_known(struct known *known, const char *run, struct extent_string tag) {
+static struct known_series *find_known(struct known *known, const char *run,
+                                       struct extent_string tag) {
         for (size_t i = 0; i < known->count; i++)
                 if (strcmp(known->list[i].run, run) == 0 && known->list[i].tag_size == tag.size &&
                     memcmp(known->list[i].tag, tag.bytes, tag.size) == 0)
@@ -320,7 +338,8 @@ static struct extent_string kept(struct known_series *series, struct extent_stri
 
 static void learn(struct known *known, const char *run, const struct extent_view *view) {
         for (uint32_t i = 0; i < view->series_count; i++) {
-                struct known_series *series = find_known(known, run, extent_view_tag(view, &view->series[i]));
+                struct known_series *series = find_known(known, run,
+                                                         extent_view_tag(view, &view->series[i]));
 
                 if (!metadata_update(&series->metadata, view, &view->series[i]))
                         continue;
@@ -338,12 +357,12 @@ static void check_series(const struct metadata *metadata, const json_t *line, co
 
         if (json_object_get(line, "dropped"))
                 return; /* a class that only a later value says counts here */
-        ck_assert_msg(strcmp(class_names[metadata->data_class], text(line, "data_class")) == 0, "%s: class %u", what,
-                      metadata->data_class);
+        ck_assert_msg(strcmp(class_names[metadata->data_class], text(line, "data_class")) == 0,
+                      "%s: class %u", what, metadata->data_class);
         check_text(metadata->plugin, json_object_get(line, "plugin"), what);
         if (json_is_object(json_object_get(line, "content"))) {
-                check_sha256(metadata->content.bytes, metadata->content.size, text(json_object_get(line, "content"), "sha256"),
-                             what);
+                check_sha256(metadata->content.bytes, metadata->content.size,
+                             text(json_object_get(line, "content"), "sha256"), what);
         } else {
                 ck_assert_uint_le(metadata->content.size, 4096);
                 hex_of(metadata->content.bytes, metadata->content.size, hex);
@@ -367,20 +386,24 @@ static bool is_of_file(const json_t *line, const char *file) {
         return line && strcmp(text(line, "file"), file) == 0;
 }
 
-static void check_record(const struct block_input *input, const struct extent_view *view, const struct extent_record *record,
-                         const json_t *line, struct known *known) {
+static void check_record(const struct block_input *input, const struct extent_view *view,
+                         const struct extent_record *record, const json_t *line,
+                         struct known *known) {
         struct extent_string tag = extent_view_tag(view, extent_view_series_of(view, record));
         double wall_time = number(json_object_get(line, "wall_time"));
         char what[300];
 
-        snprintf(what, sizeof(what), "%s at %llu, %u", text(line, "file"), (unsigned long long)record->source_offset,
-                 record->value_index);
-        ck_assert_msg(record->source_offset == whole(line, "offset") && record->value_index == whole(line, "index"),
+        snprintf(what, sizeof(what), "%s at %llu, %u", text(line, "file"),
+                 (unsigned long long)record->source_offset, record->value_index);
+        ck_assert_msg(record->source_offset == whole(line, "offset") &&
+                              record->value_index == whole(line, "index"),
                       "%s: expected %llu, %llu", what, (unsigned long long)whole(line, "offset"),
                       (unsigned long long)whole(line, "index"));
         ck_assert_uint_eq(record->source_size, whole(line, "size"));
         ck_assert_int_eq(record->step, integer(json_object_get(line, "step")));
-        ck_assert_msg(record->wall_time == wall_time || (isnan(wall_time) && isnan(record->wall_time)), "%s: wall time", what);
+        ck_assert_msg(record->wall_time == wall_time ||
+                              (isnan(wall_time) && isnan(record->wall_time)),
+                      "%s: wall time", what);
         check_text(tag, json_object_get(line, "tag"), what);
         if (!json_object_get(line, "dropped"))
                 check_value(input, view, record, line, what);
@@ -394,15 +417,19 @@ static uint8_t mark_of(const json_t *line) {
 
         if (strcmp(text(line, "kind"), "file_version") == 0)
                 return EXTENT_MARK_FILE_VERSION;
-        return strcmp(text(line, "kind"), "session_log") == 0 && status < ARRAY_SIZE(sessions) ? sessions[status] : 0;
+        return strcmp(text(line, "kind"), "session_log") == 0 && status < ARRAY_SIZE(sessions)
+                       ? sessions[status]
+                       : 0;
 }
 
-static void check_mark(const struct extent_record *record, const char *file, const json_t *raw, size_t at) {
+static void check_mark(const struct extent_record *record, const char *file, const json_t *raw,
+                       size_t at) {
         while (is_of_file(json_array_get(raw, at), file) &&
-               (whole(json_array_get(raw, at), "offset") != record->source_offset || !mark_of(json_array_get(raw, at))))
+               (whole(json_array_get(raw, at), "offset") != record->source_offset ||
+                !mark_of(json_array_get(raw, at))))
                 at++;
-        ck_assert_msg(is_of_file(json_array_get(raw, at), file), "%s: a mark at %llu that is none", file,
-                      (unsigned long long)record->source_offset);
+        ck_assert_msg(is_of_file(json_array_get(raw, at), file), "%s: a mark at %llu that is none",
+                      file, (unsigned long long)record->source_offset);
         ck_assert_uint_eq(record->dtype, mark_of(json_array_get(raw, at)));
         ck_assert_int_eq(record->step, integer(json_object_get(json_array_get(raw, at), "step")));
 }
@@ -416,7 +443,8 @@ static unsigned damage_of(const json_t *line) {
         return strcmp(text(line, "state"), "length_crc") == 0 ? BLOCK_DAMAGE_LENGTH_CRC : 0;
 }
 
-static void check_damage(const struct blocks *blocks, const char *file, struct goldens *goldens, size_t *ret_marks) {
+static void check_damage(const struct blocks *blocks, const char *file, struct goldens *goldens,
+                         size_t *ret_marks) {
         size_t block = 0, place = 0;
 
         *ret_marks = 0;
@@ -434,18 +462,24 @@ static void check_damage(const struct blocks *blocks, const char *file, struct g
                 ck_assert_msg(block < blocks->count, "%s: damage at %llu not reported", file,
                               (unsigned long long)whole(line, "offset"));
                 damage = &blocks->list[block].output.damage[place++];
-                ck_assert_msg(damage->offset == whole(line, "offset") && damage->reason == damage_of(line),
-                              "%s: damage at %llu (%s), expected at %llu (%s)", file, (unsigned long long)damage->offset,
-                              block_damage_name(damage->reason), (unsigned long long)whole(line, "offset"),
+                ck_assert_msg(damage->offset == whole(line, "offset") &&
+                                      damage->reason == damage_of(line),
+                              "%s: damage at %llu (%s), expected at %llu (%s)", file,
+                              (unsigned long long)damage->offset, block_damage_name(damage->reason),
+                              (unsigned long long)whole(line, "offset"),
                               block_damage_name(damage_of(line)));
-                ck_assert_msg(damage->size_bytes == whole(line, "size"), "%s: damage of %llu bytes at %llu", file,
-                              (unsigned long long)damage->size_bytes, (unsigned long long)damage->offset);
+                ck_assert_msg(damage->size_bytes == whole(line, "size"),
+                              "%s: damage of %llu bytes at %llu", file,
+                              (unsigned long long)damage->size_bytes,
+                              (unsigned long long)damage->offset);
         }
         for (; block < blocks->count; block++, place = 0)
-                ck_assert_msg(place == blocks->list[block].output.damage_count, "%s: more damage than expected", file);
+                ck_assert_msg(place == blocks->list[block].output.damage_count,
+                              "%s: more damage than expected", file);
 }
 
-static void check_file(const char *tree, const char *file, const char *run, struct goldens *goldens, struct known *known) {
+static void check_file(const char *tree, const char *file, const char *run, struct goldens *goldens,
+                       struct known *known) {
         char path[512];
         struct block_file identity = blocks_file(file, run);
         struct block_input input;
@@ -462,7 +496,9 @@ static void check_file(const char *tree, const char *file, const char *run, stru
 
                 if (!blocks.list[i].image)
                         continue;
-                ck_assert_int_eq(extent_view_init(&view, blocks.list[i].image, blocks.list[i].output.extent_bytes), 0);
+                ck_assert_int_eq(extent_view_init(&view, blocks.list[i].image,
+                                                  blocks.list[i].output.extent_bytes),
+                                 0);
                 ck_assert(extent_view_is_intact(&view));
                 learn(known, run, &view);
                 for (uint32_t j = 0; j < view.record_count; j++) {
@@ -474,14 +510,17 @@ static void check_file(const char *tree, const char *file, const char *run, stru
                                 marks++;
                                 continue;
                         }
-                        ck_assert_msg(is_of_file(line, file), "%s: a record at %llu that is not expected", file,
+                        ck_assert_msg(is_of_file(line, file),
+                                      "%s: a record at %llu that is not expected", file,
                                       (unsigned long long)record->source_offset);
                         check_record(&input, &view, record, line, known);
                         goldens->at_wire++;
                 }
         }
-        ck_assert_msg(!is_of_file(json_array_get(goldens->wire, goldens->at_wire), file), "%s: a record at %llu is missing", file,
-                      (unsigned long long)whole(json_array_get(goldens->wire, goldens->at_wire), "offset"));
+        ck_assert_msg(!is_of_file(json_array_get(goldens->wire, goldens->at_wire), file),
+                      "%s: a record at %llu is missing", file,
+                      (unsigned long long)whole(json_array_get(goldens->wire, goldens->at_wire),
+                                                "offset"));
         check_damage(&blocks, file, goldens, &expected_marks);
         ck_assert_uint_eq(marks, expected_marks);
         blocks_free(&blocks);
@@ -491,7 +530,8 @@ static void check_file(const char *tree, const char *file, const char *run, stru
 /* The lines that are no records of a series stand in the wire view of none. */
 START_TEST(tree_is_as_in_the_goldens) {
         const char *tree = trees[_i];
-        struct goldens goldens = { load_lines(tree, "records.wire.jsonl"), load_lines(tree, "records.raw.jsonl"), 0, 0 };
+        struct goldens goldens = { load_lines(tree, "records.wire.jsonl"),
+                                   load_lines(tree, "records.raw.jsonl"), 0, 0 };
         struct known known = { NULL, 0 };
 
         /* Damage and events without values are in both views; only values remain. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of the ring (docs/RING.md), one by one, on a pipeline of which the test decides each answer and each acknowledgement.
- * The ring has 64 segments of 64 KiB and one decoder: a surplus of 8 segments, a read-ahead of 256 KiB.
+ * The rules of the ring (docs/RING.md), one by one, on a pipeline of which the test decides each
+ * answer and each acknowledgement. The ring has 64 segments of 64 KiB and one decoder: a surplus of
+ * 8 segments, a read-ahead of 256 KiB.
  */
 #include "daemon/pipeline/pipeline.h"
 
@@ -91,7 +92,9 @@ static void answer_in_order(unsigned which) {
         rig_list();
         ck_assert_uint_gt(rig.store->read_count, 4);
         while (rig.store->read_count > 0)
-                rig_answer(which == 0 ? 0 : which == 1 ? rig.store->read_count - 1 : rig.store->read_count / 2);
+                rig_answer(which == 0   ? 0
+                           : which == 1 ? rig.store->read_count - 1
+                                        : rig.store->read_count / 2);
         drain(&session);
         session_must_be_complete(&session);
         ck_assert_uint_eq(session.ends, 1);
@@ -132,7 +135,8 @@ END_TEST
 
 START_TEST(sorted_goes_by_run_and_file) {
         struct reader_options options = { .from = READER_FROM_START, .order = READER_ORDER_SORTED };
-        static const char *const names[] = { "b/1.tfevents", "a/2.tfevents", "c/1.tfevents", "a/1.tfevents" };
+        static const char *const names[] = { "b/1.tfevents", "a/2.tfevents", "c/1.tfevents",
+                                             "a/1.tfevents" };
         static const unsigned order[] = { 3, 1, 0, 2 };
         struct session session;
 
@@ -152,7 +156,8 @@ END_TEST
 
 START_TEST(filters_choose_runs_and_extents) {
         const char *runs[] = { "a*" }, *tags[] = { "other" };
-        struct reader_options of_runs = { .runs = runs, .run_count = 1 }, of_tags = { .tags = tags, .tag_count = 1 };
+        struct reader_options of_runs = { .runs = runs, .run_count = 1 },
+                              of_tags = { .tags = tags, .tag_count = 1 };
         struct session one, two;
 
         rig_begin(NULL);
@@ -477,7 +482,9 @@ static void refuse_operations(void *userdata) {
 }
 
 START_TEST(as_many_sessions_as_the_ring_has_room_for) {
-        struct pipeline_options options = { .huge = RING_HUGE_OFF, .decoders = 1, .part_bytes = 128u << 10, .poll_ns = -1 };
+        struct pipeline_options options = {
+                .huge = RING_HUGE_OFF, .decoders = 1, .part_bytes = 128u << 10, .poll_ns = -1
+        };
         static struct session sessions[26];
         struct reader_options whole = { 0 };
         struct reader_operations operations = { .flush = refuse_operations };
@@ -489,7 +496,8 @@ START_TEST(as_many_sessions_as_the_ring_has_room_for) {
         ck_assert_uint_eq(pipeline_readers_max(rig.pipeline), (64 - 8 - 2 - 1) / 2);
         for (size_t i = 0; i < ARRAY_SIZE(sessions); i++)
                 session_begin(&sessions[i], NULL);
-        ck_assert_int_eq(reader_new(rig.pipeline, &whole, &operations, NULL, &refused, &ring_bytes), READER_E_NO_ROOM);
+        ck_assert_int_eq(reader_new(rig.pipeline, &whole, &operations, NULL, &refused, &ring_bytes),
+                         READER_E_NO_ROOM);
         ck_assert_ptr_null(refused);
         rig_list();
         for (size_t i = 0; i < ARRAY_SIZE(sessions); i++)
@@ -510,7 +518,10 @@ END_TEST
 
 /* --- Recycling and refetching --- */
 
-/* Who comes late gets what left the ring from storage: one read for blocks that were joined, and each for all who wait. */
+/*
+ * Who comes late gets what left the ring from storage: one read for blocks that were joined, and
+ * each for all who wait.
+ */
 START_TEST(blocks_that_left_are_fetched_again_once) {
         struct session first, second, third;
         uint64_t before;
@@ -527,7 +538,8 @@ START_TEST(blocks_that_left_are_fetched_again_once) {
         session_begin(&second, NULL);
         session_begin(&third, NULL);
         rig_quiet();
-        while (rig.store->read_count > 0 || second.acked < second.pushed || third.acked < third.pushed) {
+        while (rig.store->read_count > 0 || second.acked < second.pushed ||
+               third.acked < third.pushed) {
                 rig_answer_all();
                 session_acknowledge(&second, second.pushed);
                 session_acknowledge(&third, third.pushed);
@@ -535,7 +547,10 @@ START_TEST(blocks_that_left_are_fetched_again_once) {
         session_must_be_complete(&second);
         session_must_be_complete(&third);
         ck_assert(second.entries[0].entry.flags & RING_ENTRY_REPLAY);
-        /* Two rings, of which one was there: no more than about two rings can be read again, each block for both. */
+        /*
+         * Two rings, of which one was there: no more than about two rings can be read again, each
+         * block for both.
+         */
         ck_assert_uint_eq(rig.store->reads_made - reads, refetched() - before);
         ck_assert_uint_le(refetched() - before, 2 * SEGMENTS + 2 * SEGMENTS / 4);
         session_end(&first);
@@ -545,7 +560,10 @@ START_TEST(blocks_that_left_are_fetched_again_once) {
 }
 END_TEST
 
-/* Small appends make small blocks; absent together they are one, and a session that stands inside gets its end of it. */
+/*
+ * Small appends make small blocks; absent together they are one, and a session that stands inside
+ * gets its end of it.
+ */
 START_TEST(joined_blocks_come_as_one_extent) {
         struct session follower, late;
         struct reader_options positions = { .from = READER_FROM_POSITIONS };
@@ -574,7 +592,8 @@ START_TEST(joined_blocks_come_as_one_extent) {
         session_must_be_complete(&follower);
         session_end(&follower);
         reads = rig.store->reads_made;
-        position = (struct reader_position){ small->id, rig_catalog_file(small)->version, middle, 0 };
+        position = (struct reader_position){ small->id, rig_catalog_file(small)->version, middle,
+                                             0 };
         positions.positions = &position;
         positions.position_count = 1;
         positions.runs = (const char *const[]){ "a" };
@@ -586,7 +605,8 @@ START_TEST(joined_blocks_come_as_one_extent) {
         ck_assert_uint_eq(rig.store->reads_made, reads + 1);
         ck_assert_uint_eq(late.pushed, 2);
         ck_assert_uint_eq(late.entries[0].first_step, 30);
-        ck_assert_uint_eq(late.entries[0].entry.first_record, 31); /* the mark of the file's version stands first */
+        /* the mark of the file's version stands first */
+        ck_assert_uint_eq(late.entries[0].entry.first_record, 31);
         ck_assert_int_eq(late.entries[0].last_step, 54);
         ck_assert_int_eq(late.replaced, 0);
         ck_assert_uint_eq(late.ends, 1);
@@ -595,7 +615,10 @@ START_TEST(joined_blocks_come_as_one_extent) {
 }
 END_TEST
 
-/* One TFRecord that fills the ring more than once: a session that stands inside of it goes on inside of it. */
+/*
+ * One TFRecord that fills the ring more than once: a session that stands inside of it goes on
+ * inside of it.
+ */
 START_TEST(a_record_larger_than_the_ring_comes_whole) {
         struct session session;
         struct rig_file *file;
@@ -633,7 +656,8 @@ START_TEST(sessions_in_different_places_do_not_starve) {
         session_begin(&b, &of_b);
         session_begin(&all, NULL);
         rig_quiet();
-        while (rig.store->read_count > 0 || a.acked < a.pushed || b.acked < b.pushed || all.acked < all.pushed) {
+        while (rig.store->read_count > 0 || a.acked < a.pushed || b.acked < b.pushed ||
+               all.acked < all.pushed) {
                 rig_answer_all();
                 if (a.acked < a.pushed)
                         session_acknowledge(&a, a.acked + 1);
@@ -686,10 +710,12 @@ START_TEST(what_nobody_needs_goes_first) {
         rig_add_file("run/1.tfevents", STEPS_OF_A_RING * 9 / 10);
         rig_list();
         rig_answer_all();
-        session_begin(&slow, &(struct reader_options){ .runs = (const char *const[]){ "run" }, .run_count = 1 });
+        session_begin(&slow, &(struct reader_options){ .runs = (const char *const[]){ "run" },
+                                                       .run_count = 1 });
         rig_quiet();
         rig_add_file("other/1.tfevents", 3 * STEPS_OF_A_RING);
-        session_begin(&fast, &(struct reader_options){ .runs = (const char *const[]){ "other" }, .run_count = 1 });
+        session_begin(&fast, &(struct reader_options){ .runs = (const char *const[]){ "other" },
+                                                       .run_count = 1 });
         rig_list_again();
         drain(&fast);
         ck_assert_uint_eq(fast.ends, 1);
@@ -735,7 +761,10 @@ START_TEST(a_block_that_changed_is_lost) {
 }
 END_TEST
 
-/* Lost is what cannot be read when it is wanted: who comes later, when storage answers again, gets all of it. */
+/*
+ * Lost is what cannot be read when it is wanted: who comes later, when storage answers again, gets
+ * all of it.
+ */
 START_TEST(what_was_lost_may_come_back) {
         struct session first, second, third;
 
@@ -881,8 +910,9 @@ START_TEST(a_file_that_is_gone_is_withdrawn) {
         session_begin(&session, &following);
         rig_list();
         rig_answer_all();
-        session_begin(&other,
-                      &(struct reader_options){ .runs = (const char *const[]){ "nothing" }, .run_count = 1, .follow = true });
+        session_begin(&other, &(struct reader_options){ .runs = (const char *const[]){ "nothing" },
+                                                        .run_count = 1,
+                                                        .follow = true });
         file->hidden = true;
         rig_list_again();
         ck_assert_uint_eq(session.gone, 0);
@@ -920,7 +950,8 @@ START_TEST(a_file_may_go_at_any_moment) {
         file->hidden = true;
         rig_list_again();
         rig_answer(0);
-        fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, ""); /* a decoder has it now */
+        /* a decoder has it now */
+        fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, "");
         watch_now(rig.source->watch);
         while (!rig.store->callbacks)
                 uv_run(&rig.loop, UV_RUN_NOWAIT);
@@ -973,13 +1004,18 @@ END_TEST
 
 /* --- Positions --- */
 
-static void resume_at(uint64_t offset, uint32_t index, uint64_t version_more, int64_t first_step, unsigned replaced) {
+static void resume_at(uint64_t offset, uint32_t index, uint64_t version_more, int64_t first_step,
+                      unsigned replaced) {
         struct reader_position position;
-        struct reader_options options = { .from = READER_FROM_POSITIONS, .positions = &position, .position_count = 1 };
+        struct reader_options options = { .from = READER_FROM_POSITIONS,
+                                          .positions = &position,
+                                          .position_count = 1 };
         struct session session;
 
-        position = (struct reader_position){ rig.files[0].id, rig_catalog_file(&rig.files[0])->version + version_more, offset,
-                                             index };
+        position = (struct reader_position){ rig.files[0].id,
+                                             rig_catalog_file(&rig.files[0])->version +
+                                                     version_more,
+                                             offset, index };
         session_begin(&session, &options);
         session.next_step[0] = first_step;
         rig_quiet();
@@ -1029,7 +1065,8 @@ START_TEST(from_now_only_what_comes) {
         rig_list_again();
         rig_answer_all();
         ck_assert_int_eq(session.next_step[0], 105);
-        ck_assert_int_eq(session.next_step[1], 5); /* a file that appeared later is new as a whole */
+        /* a file that appeared later is new as a whole */
+        ck_assert_int_eq(session.next_step[1], 5);
         session_end(&session);
         rig_end();
 }
@@ -1060,7 +1097,8 @@ static void on_reloaded(void *userdata, const struct store_failure *failure) {
         answer->failure = *failure;
 }
 
-static void on_payload(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes) {
+static void on_payload(void *userdata, int error, const struct store_failure *failure,
+                       void *take_memory, uint64_t size_bytes) {
         struct answer *answer = userdata;
 
         answer->count++;
@@ -1091,7 +1129,10 @@ START_TEST(wait_loaded_makes_demand) {
 }
 END_TEST
 
-/* A record that is larger than the ring's memory (its payload is external) is as loaded as any other. */
+/*
+ * A record that is larger than the ring's memory (its payload is external) is as loaded as any
+ * other.
+ */
 START_TEST(wait_loaded_reads_records_larger_than_the_ring) {
         struct pipeline_request *request;
         struct answer answer = { 0 };
@@ -1106,7 +1147,8 @@ START_TEST(wait_loaded_reads_records_larger_than_the_ring) {
         rig_answer_all();
         ck_assert_uint_eq(answer.count, 1);
         ck_assert_uint_eq(pipeline_counters(rig.pipeline)->records, 8);
-        ck_assert_uint_le(rig.store->reads_made, 40 + 32); /* its bytes are asked for once, more or less */
+        /* its bytes are asked for once, more or less */
+        ck_assert_uint_le(rig.store->reads_made, 40 + 32);
         rig_end();
 }
 END_TEST
@@ -1120,7 +1162,8 @@ START_TEST(wait_loaded_waits_for_files_that_settle) {
         bad = rig_add_file("run/1.tfevents", 10);
         rig_add_file("run/2.tfevents", 10);
         rig_list();
-        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, rig.source, on_loaded, &answer, &request), 0);
+        ck_assert_int_eq(
+                pipeline_wait_loaded(rig.pipeline, rig.source, on_loaded, &answer, &request), 0);
         ck_assert_uint_eq(answer.count, 0);
         rig_quiet();
         fake_store_fail(rig.store, (unsigned)rig_read_of(bad), STORE_PERMANENT, "404");
@@ -1153,7 +1196,8 @@ START_TEST(wait_loaded_names_a_source_that_fails) {
 }
 END_TEST
 
-static struct pipeline_request *pair[2]; /* the one that is answered first takes the other with it, as a session that ends */
+/* the one that is answered first takes the other with it, as a session that ends */
+static struct pipeline_request *pair[2];
 
 static void on_either(void *userdata, const struct catalog_source *failed) {
         unsigned which = userdata != NULL;
@@ -1203,7 +1247,8 @@ START_TEST(reload_answers_when_the_news_are_known) {
         ck_assert_int_eq(answer.failure.class, STORE_OK);
         ck_assert_uint_eq(rig_catalog_file(file)->listed_bytes, file->events.size);
         rig_answer_all();
-        ck_assert_int_eq(pipeline_reload(rig.pipeline, rig.source, on_reloaded, &answer, &request), 0);
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, rig.source, on_reloaded, &answer, &request),
+                         0);
         rig_quiet();
         fake_store_listed(rig.store, STORE_PERMANENT);
         rig_quiet();
@@ -1251,24 +1296,29 @@ START_TEST(payload_reads_one_value_again) {
         ck_assert_uint_eq(view.record_count, 1);
         ck_assert_int_eq(view.records[0].step, 9);
         free(answer.memory);
-        pipeline_payload(rig.pipeline, file->id, version, file->events.last_offset, 0, on_payload, &answer, &request);
+        pipeline_payload(rig.pipeline, file->id, version, file->events.last_offset, 0, on_payload,
+                         &answer, &request);
         wait_for(&answer, 2);
         ck_assert_int_eq(answer.error, 0);
         ck_assert_uint_gt(answer.size_bytes, 3u << 20);
         free(answer.memory);
-        pipeline_payload(rig.pipeline, file->id, version + 1, small, 0, on_payload, &answer, &request);
+        pipeline_payload(rig.pipeline, file->id, version + 1, small, 0, on_payload, &answer,
+                         &request);
         wait_for(&answer, 3);
         ck_assert_int_eq(answer.error, PIPELINE_E_VERSION_GONE);
-        pipeline_payload(rig.pipeline, file->id + 1, version, small, 0, on_payload, &answer, &request);
+        pipeline_payload(rig.pipeline, file->id + 1, version, small, 0, on_payload, &answer,
+                         &request);
         wait_for(&answer, 4);
         ck_assert_int_eq(answer.error, PIPELINE_E_VERSION_GONE);
         pipeline_payload(rig.pipeline, file->id, version, small, 1, on_payload, &answer, &request);
         wait_for(&answer, 5);
         ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
-        pipeline_payload(rig.pipeline, file->id, version, small + 1, 0, on_payload, &answer, &request);
+        pipeline_payload(rig.pipeline, file->id, version, small + 1, 0, on_payload, &answer,
+                         &request);
         wait_for(&answer, 6);
         ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
-        pipeline_payload(rig.pipeline, file->id, version, file->events.size, 0, on_payload, &answer, &request);
+        pipeline_payload(rig.pipeline, file->id, version, file->events.size, 0, on_payload, &answer,
+                         &request);
         wait_for(&answer, 7);
         ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
         pipeline_payload(rig.pipeline, file->id, version, small, 0, on_payload, &answer, &request);
@@ -1282,7 +1332,10 @@ START_TEST(payload_reads_one_value_again) {
 }
 END_TEST
 
-/* Before its read is sent, while it is under way, while it is decoded; by the one who asked, or by the end of all. */
+/*
+ * Before its read is sent, while it is under way, while it is decoded; by the one who asked, or by
+ * the end of all.
+ */
 static void cancel_payload(unsigned moment, bool by_end) {
         struct pipeline_request *request;
         struct answer answer = { 0 };
@@ -1292,8 +1345,8 @@ static void cancel_payload(unsigned moment, bool by_end) {
         file = rig_add_file("run/1.tfevents", 10);
         rig_list();
         rig_answer_all();
-        pipeline_payload(rig.pipeline, file->id, rig_catalog_file(file)->version, file->events.last_offset, 0, on_payload, &answer,
-                         &request);
+        pipeline_payload(rig.pipeline, file->id, rig_catalog_file(file)->version,
+                         file->events.last_offset, 0, on_payload, &answer, &request);
         while (moment > 0 && rig.store->read_count == 0)
                 uv_run(&rig.loop, UV_RUN_NOWAIT);
         if (moment == 2)
@@ -1342,7 +1395,9 @@ static bool step(struct session *sessions, unsigned count) {
         for (unsigned i = 0; i < count; i++) {
                 if (!sessions[i].reader || sessions[i].acked == sessions[i].pushed)
                         continue;
-                session_acknowledge(&sessions[i], sessions[i].acked + 1 + (sessions[i].pushed - sessions[i].acked) / 2);
+                session_acknowledge(&sessions[i],
+                                    sessions[i].acked + 1 +
+                                            (sessions[i].pushed - sessions[i].acked) / 2);
                 more = true;
         }
         return more;
@@ -1395,7 +1450,8 @@ START_TEST(the_end_may_come_at_any_moment) {
                 while (steps++ < when && step(sessions, 2))
                         ;
                 if (rig.store->read_count > 0) /* a decoder has begun, or has not */
-                        fake_store_answer(rig.store, 0, rig.files[0].events.bytes, rig.files[0].events.size, "");
+                        fake_store_answer(rig.store, 0, rig.files[0].events.bytes,
+                                          rig.files[0].events.size, "");
                 sessions[0].flushed = sessions[0].pushed;
                 sessions[1].flushed = sessions[1].pushed;
                 reader_free(sessions[0].reader);
@@ -1407,22 +1463,31 @@ START_TEST(the_end_may_come_at_any_moment) {
 }
 END_TEST
 
-RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order, files_of_a_run_come_in_name_order,
-            sorted_goes_by_run_and_file, filters_choose_runs_and_extents, an_empty_source_ends_at_once,
-            an_old_listing_is_repeated_for_a_new_session, settled_files_hold_nothing_back_and_come_late,
+RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order,
+            files_of_a_run_come_in_name_order, sorted_goes_by_run_and_file,
+            filters_choose_runs_and_extents, an_empty_source_ends_at_once,
+            an_old_listing_is_repeated_for_a_new_session,
+            settled_files_hold_nothing_back_and_come_late,
             a_source_that_cannot_be_listed_ends_streams, damage_is_told_and_the_rest_delivered,
-            without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains, three_rings_drain,
-            three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
-            nonsense_in_the_acknowledgements_breaks_the_session, a_stopped_session_holds_its_quota_and_no_more,
-            many_stopped_sessions_leave_every_other_its_floor, as_many_sessions_as_the_ring_has_room_for,
-            blocks_that_left_are_fetched_again_once, joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
-            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first, a_record_larger_than_the_ring_comes_whole,
-            a_block_that_changed_is_lost, what_was_lost_may_come_back, growth_is_read_from_where_it_was,
-            an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
-            a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment, a_file_may_be_replaced_while_blocks_are_fetched_again,
+            without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains,
+            three_rings_drain, three_rings_of_small_files_drain,
+            a_full_queue_goes_on_entry_by_entry,
+            nonsense_in_the_acknowledgements_breaks_the_session,
+            a_stopped_session_holds_its_quota_and_no_more,
+            many_stopped_sessions_leave_every_other_its_floor,
+            as_many_sessions_as_the_ring_has_room_for, blocks_that_left_are_fetched_again_once,
+            joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
+            stopped_sessions_cost_no_reads, what_nobody_needs_goes_first,
+            a_record_larger_than_the_ring_comes_whole, a_block_that_changed_is_lost,
+            what_was_lost_may_come_back, growth_is_read_from_where_it_was,
+            an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
+            a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn,
+            a_file_may_go_at_any_moment, a_file_may_be_replaced_while_blocks_are_fetched_again,
             a_stream_goes_on_at_a_position, from_now_only_what_comes, wait_loaded_makes_demand,
             wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
-            wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests, reload_answers_when_the_news_are_known,
-            payload_reads_one_value_again, payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
-            payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read, the_end_takes_a_payload_that_is_decoded,
-            readers_come_and_go_at_every_moment, the_end_may_come_at_any_moment)
+            wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests,
+            reload_answers_when_the_news_are_known, payload_reads_one_value_again,
+            payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
+            payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read,
+            the_end_takes_a_payload_that_is_decoded, readers_come_and_go_at_every_moment,
+            the_end_may_come_at_any_moment)

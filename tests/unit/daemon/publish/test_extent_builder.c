@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images are read back by extent_view, which shares no code with the builder, and by offsets of the layout. */
+/*
+ * Images are read back by extent_view, which shares no code with the builder, and by offsets of the
+ * layout.
+ */
 #include "daemon/publish/extent_builder.h"
 
 #include <math.h>
@@ -56,7 +59,8 @@ static struct extent_builder_value scalar(const char *tag, float value) {
         return scalar;
 }
 
-static struct extent_builder_value tensor(const char *tag, uint64_t payload_bytes, const struct extent_builder_metadata *metadata) {
+static struct extent_builder_value tensor(const char *tag, uint64_t payload_bytes,
+                                          const struct extent_builder_metadata *metadata) {
         return (struct extent_builder_value){
                 .kind = EXTENT_KIND_TENSOR,
                 .dtype = 2,
@@ -79,7 +83,9 @@ static struct building *begin_with(uint64_t room, uint64_t segment) {
 
         building->memory = aligned_alloc(64, align_up(room, 64));
         memset(building->memory, 0xcc, room);
-        ck_assert_int_eq(extent_builder_init(&building->builder, building->memory, room, segment, &identity), 0);
+        ck_assert_int_eq(
+                extent_builder_init(&building->builder, building->memory, room, segment, &identity),
+                0);
         return building;
 }
 
@@ -164,7 +170,9 @@ END_TEST
 START_TEST(marks_have_no_series) {
         struct building *building = begin_with(SEGMENT_BYTES, SEGMENT_BYTES);
 
-        append(building, (struct extent_builder_value){ .kind = EXTENT_KIND_MARK, .dtype = EXTENT_MARK_SESSION_START, .step = 4 });
+        append(building, (struct extent_builder_value){ .kind = EXTENT_KIND_MARK,
+                                                        .dtype = EXTENT_MARK_SESSION_START,
+                                                        .step = 4 });
         finish(building);
         ck_assert_uint_eq(building->view.series_count, 0);
         ck_assert_uint_eq(building->view.records[0].series, EXTENT_SERIES_NONE);
@@ -188,7 +196,9 @@ START_TEST(many_series) {
                 const struct extent_record *record = extent_view_record(&building->view, i);
 
                 snprintf(tag, sizeof(tag), "tag/%.0f", record->value);
-                check_text(extent_view_tag(&building->view, extent_view_series_of(&building->view, record)), tag);
+                check_text(extent_view_tag(&building->view,
+                                           extent_view_series_of(&building->view, record)),
+                           tag);
         }
         end(building);
 }
@@ -226,7 +236,8 @@ static void fill_mixed(struct building *building, unsigned count) {
 
         for (unsigned i = 0; i < count; i++) {
                 snprintf(tag, sizeof(tag), "t%u", i % 37);
-                append(building, i % 3 ? scalar(tag, (float)i) : tensor(tag, 1 + i * 13 % 300, NULL));
+                append(building,
+                       i % 3 ? scalar(tag, (float)i) : tensor(tag, 1 + i * 13 % 300, NULL));
         }
 }
 
@@ -265,8 +276,10 @@ START_TEST(no_room_for_names) {
         struct extent_builder *builder = malloc(sizeof(*builder));
         CLEANUP(freep) uint8_t *memory = aligned_alloc(64, 256);
 
-        ck_assert_int_eq(extent_builder_init(builder, memory, 191, SEGMENT_BYTES, &identity), STAGE_FULL);
-        ck_assert_int_eq(extent_builder_init(builder, memory, 0, SEGMENT_BYTES, &identity), STAGE_FULL);
+        ck_assert_int_eq(extent_builder_init(builder, memory, 191, SEGMENT_BYTES, &identity),
+                         STAGE_FULL);
+        ck_assert_int_eq(extent_builder_init(builder, memory, 0, SEGMENT_BYTES, &identity),
+                         STAGE_FULL);
         ck_assert_int_eq(extent_builder_init(builder, memory, 192, SEGMENT_BYTES, &identity), 0);
         free(builder);
 }
@@ -306,7 +319,8 @@ START_TEST(external_payload_is_only_said) {
 }
 END_TEST
 
-static struct extent_builder_metadata metadata_of(const char *plugin, const char *description, uint32_t data_class) {
+static struct extent_builder_metadata metadata_of(const char *plugin, const char *description,
+                                                  uint32_t data_class) {
         return (struct extent_builder_metadata){
                 .plugin = text(plugin),
                 .content = text("c"),
@@ -354,7 +368,8 @@ START_TEST(too_long_texts_are_left_out) {
         metadata = metadata_of("text", description, 0);
         append(building, tensor("a", 8, &metadata));
         finish(building);
-        ck_assert_uint_eq(building->view.series[0].flags, EXTENT_SERIES_METADATA | EXTENT_SERIES_LEFT_OUT);
+        ck_assert_uint_eq(building->view.series[0].flags,
+                          EXTENT_SERIES_METADATA | EXTENT_SERIES_LEFT_OUT);
         ck_assert_uint_eq(building->view.series[0].description_size, 0);
         ck_assert_uint_eq(building->view.series[0].content_size, 0);
         check_text(extent_view_plugin(&building->view, building->view.series), "text");
@@ -387,7 +402,8 @@ START_TEST(whatever_may_be_inline_fits) {
 }
 END_TEST
 
-RUNNER_MAIN("publish/extent_builder", empty_extent, scalar_record, marks_have_no_series, many_series, every_record_its_own_series,
-            room_does_not_show, full_changes_nothing, no_room_for_names, payloads_are_aligned_and_padded,
-            external_payload_is_only_said, first_metadata_with_a_class_stands, too_long_texts_are_left_out,
+RUNNER_MAIN("publish/extent_builder", empty_extent, scalar_record, marks_have_no_series,
+            many_series, every_record_its_own_series, room_does_not_show, full_changes_nothing,
+            no_room_for_names, payloads_are_aligned_and_padded, external_payload_is_only_said,
+            first_metadata_with_a_class_stands, too_long_texts_are_left_out,
             whatever_may_be_inline_fits)

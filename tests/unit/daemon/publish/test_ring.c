@@ -28,7 +28,8 @@ static void view_init(struct view *view, uint64_t size_bytes) {
         ck_assert_int_eq(ring_new(size_bytes, RING_HUGE_OFF, &view->ring, NULL), 0);
         ck_assert_int_eq(fstat(ring_data_fd(view->ring), &status), 0);
         view->size_bytes = (uint64_t)status.st_size;
-        view->memory = mmap(NULL, view->size_bytes, PROT_READ, MAP_SHARED, ring_data_fd(view->ring), 0);
+        view->memory = mmap(NULL, view->size_bytes, PROT_READ, MAP_SHARED, ring_data_fd(view->ring),
+                            0);
         ck_assert_ptr_ne(view->memory, MAP_FAILED);
         view->super = (const void *)view->memory;
         view->table = (const void *)(view->memory + view->super->table_offset);
@@ -59,12 +60,14 @@ START_TEST(sizes_are_those_of_the_document) {
                 ring_status(view.ring, &status);
                 ck_assert_uint_eq(status.segment_bytes, sizes[i].segment_bytes);
                 ck_assert_uint_eq(status.segment_count, sizes[i].segment_count);
-                ck_assert_uint_eq(status.size_bytes, sizes[i].segment_bytes * sizes[i].segment_count);
+                ck_assert_uint_eq(status.size_bytes,
+                                  sizes[i].segment_bytes * sizes[i].segment_count);
                 ck_assert_uint_eq(ring_free_count(view.ring), sizes[i].segment_count);
                 ck_assert_uint_eq(view.super->segment_bytes, sizes[i].segment_bytes);
                 ck_assert_uint_eq(view.super->segment_count, sizes[i].segment_count);
                 ck_assert_uint_eq(view.super->size_bytes, view.size_bytes);
-                ck_assert_uint_ge(view.super->segments_offset, 4096 + 8ull * sizes[i].segment_count);
+                ck_assert_uint_ge(view.super->segments_offset,
+                                  4096 + 8ull * sizes[i].segment_count);
                 ck_assert_uint_le(view.super->segments_offset + status.size_bytes, view.size_bytes);
                 view_deinit(&view);
         }
@@ -105,7 +108,8 @@ START_TEST(is_gone_when_freed) {
         view.ring = ring_free(view.ring);
         ck_assert_ptr_null(view.ring);
         ck_assert_uint_eq(view.super->state, RING_STATE_GONE);
-        ck_assert_mem_eq(view.memory + view.super->segments_offset + segment * SEGMENT_BYTES, "abc", 3);
+        ck_assert_mem_eq(view.memory + view.super->segments_offset + segment * SEGMENT_BYTES, "abc",
+                         3);
         view_deinit(&view);
 }
 END_TEST
@@ -124,7 +128,8 @@ START_TEST(segments_are_taken_closed_and_recycled) {
         ring_close(view.ring, second);
         ring_close(view.ring, first);
         ck_assert(ring_is_closed(view.ring, first) && ring_is_closed(view.ring, second));
-        ck_assert_uint_lt(ring_closed_order(view.ring, second), ring_closed_order(view.ring, first));
+        ck_assert_uint_lt(ring_closed_order(view.ring, second),
+                          ring_closed_order(view.ring, first));
         ck_assert_uint_eq(ring_segment_generation(view.ring, second), 0);
         ring_recycle(view.ring, second);
         ck_assert(!ring_is_closed(view.ring, second));
@@ -132,7 +137,8 @@ START_TEST(segments_are_taken_closed_and_recycled) {
         ck_assert_uint_eq(view.table[second].generation, 1);
         ck_assert_uint_eq(view.table[first].generation, 0);
         ring_close(view.ring, second);
-        ck_assert_uint_gt(ring_closed_order(view.ring, second), ring_closed_order(view.ring, first));
+        ck_assert_uint_gt(ring_closed_order(view.ring, second),
+                          ring_closed_order(view.ring, first));
         ck_assert_uint_eq(view.table[second].generation, 1); /* changes nowhere else */
         view_deinit(&view);
 }
@@ -155,7 +161,8 @@ START_TEST(all_segments_are_given_once) {
         ck_assert_uint_eq(ring_take_free(view.ring), RING_SEGMENT_NONE);
         ck_assert_uint_eq(ring_free_count(view.ring), 0);
         for (uint32_t i = 0; i < 64; i++) {
-                const uint8_t *memory = view.memory + view.super->segments_offset + i * SEGMENT_BYTES;
+                const uint8_t *memory = view.memory + view.super->segments_offset +
+                                        i * SEGMENT_BYTES;
 
                 ck_assert(memory[0] == i && memory[SEGMENT_BYTES - 1] == i);
         }
@@ -186,7 +193,10 @@ START_TEST(pins_are_counted) {
 }
 END_TEST
 
-/* Two segments were granted before the first one turned out to have no memory: the second one may have it. */
+/*
+ * Two segments were granted before the first one turned out to have no memory: the second one may
+ * have it.
+ */
 START_TEST(a_ring_without_memory_goes_on_with_what_it_has) {
         struct ring_status status;
         struct view view;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of huge pages is the machine's: a test that may set it does so, and puts the value back. */
+/*
+ * The pool of huge pages is the machine's: a test that may set it does so, and puts the value back.
+ */
 #include "daemon/publish/ring_memory.h"
 
 #include <errno.h>
@@ -153,8 +155,9 @@ START_TEST(too_small_a_pool_is_named_with_its_numbers) {
 
         ck_assert_int_lt(ring_memory_init(&memory, size, RING_HUGE_ON), 0);
         ck_assert_msg(sscanf(memory.tier_reason,
-                             "%llu huge pages of 2 MiB wanted, %llu of %llu available; run: sysctl vm.nr_hugepages=%llu", &wanted,
-                             &available, &total, &command) == 4,
+                             "%llu huge pages of 2 MiB wanted, %llu of %llu available; run: sysctl "
+                             "vm.nr_hugepages=%llu",
+                             &wanted, &available, &total, &command) == 4,
                       "%s", memory.tier_reason);
         ck_assert_uint_eq(wanted, size >> 21);
         ck_assert_uint_le(available, total);
@@ -171,7 +174,9 @@ START_TEST(small_pages_where_the_pool_is_too_small) {
                 return; /* someone uses the pool */
         ck_assert_int_eq(ring_memory_init(&memory, SIZE, RING_HUGE_TRY), 0);
         ck_assert_int_eq(memory.tier, RING_TIER_4K);
-        ck_assert_str_eq(memory.tier_reason, "2 huge pages of 2 MiB wanted, 0 of 0 available; run: sysctl vm.nr_hugepages=2");
+        ck_assert_str_eq(
+                memory.tier_reason,
+                "2 huge pages of 2 MiB wanted, 0 of 0 available; run: sysctl vm.nr_hugepages=2");
         must_be_usable(&memory);
         ring_memory_deinit(&memory);
         ck_assert_int_lt(ring_memory_init(&memory, SIZE, RING_HUGE_ON), 0);
@@ -180,6 +185,7 @@ START_TEST(small_pages_where_the_pool_is_too_small) {
 }
 END_TEST
 
-RUNNER_MAIN("publish/ring_memory", small_pages_when_asked_for, nothing_is_present_before_it_is_prepared,
-            prepared_memory_that_is_not_there_is_an_error, huge_pages_of_the_pool, too_small_a_pool_is_named_with_its_numbers,
+RUNNER_MAIN("publish/ring_memory", small_pages_when_asked_for,
+            nothing_is_present_before_it_is_prepared, prepared_memory_that_is_not_there_is_an_error,
+            huge_pages_of_the_pool, too_small_a_pool_is_named_with_its_numbers,
             small_pages_where_the_pool_is_too_small)

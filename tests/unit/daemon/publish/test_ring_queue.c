@@ -29,7 +29,8 @@ static void *map(int fd, size_t size, int protection) {
 static void ends_init(struct ends *ends) {
         ck_assert_int_eq(ring_queue_new(0x1122, &ends->writer, &ends->queue_fd, &ends->ack_fd), 0);
         ends->queue = map(ends->queue_fd, RING_QUEUE_BYTES, PROT_READ);
-        ends->entries = (const struct ring_entry *)((const char *)ends->queue + ends->queue->entries_offset);
+        ends->entries = (const struct ring_entry *)((const char *)ends->queue +
+                                                    ends->queue->entries_offset);
         ends->ack = map(ends->ack_fd, RING_ACK_BYTES, PROT_READ | PROT_WRITE);
 }
 
@@ -115,17 +116,20 @@ START_TEST(the_queue_cannot_be_changed_by_clients) {
         int again;
 
         ends_init(&ends);
-        ck_assert_ptr_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ends.queue_fd, 0), MAP_FAILED);
+        ck_assert_ptr_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ends.queue_fd, 0),
+                         MAP_FAILED);
         ck_assert_int_lt(mprotect((void *)ends.queue, 4096, PROT_READ | PROT_WRITE), 0);
         ck_assert_int_lt(pwrite(ends.queue_fd, "x", 1, 0), 0);
         ck_assert_int_lt(ftruncate(ends.queue_fd, 0), 0);
         ck_assert_int_lt(ftruncate(ends.queue_fd, 1 << 20), 0);
-        ck_assert_int_lt(fallocate(ends.queue_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+        ck_assert_int_lt(
+                fallocate(ends.queue_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
         ck_assert_int_lt(fcntl(ends.queue_fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
         again = reopen(ends.queue_fd, O_RDWR);
         if (again >= 0) {
                 ck_assert_int_lt(pwrite(again, "x", 1, 0), 0);
-                ck_assert_ptr_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+                ck_assert_ptr_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0),
+                                 MAP_FAILED);
                 close(again);
         }
         again = reopen(ends.queue_fd, O_RDWR | O_TRUNC);
@@ -145,7 +149,8 @@ START_TEST(the_ack_page_stays_as_large_as_it_is) {
         ck_assert_int_lt(ftruncate(ends.ack_fd, 1 << 20), 0);
         ck_assert_int_lt(fcntl(ends.ack_fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
         ck_assert_uint_eq(ring_queue_acked(ends.writer), 5);
-        ck_assert_int_eq(fallocate(ends.ack_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+        ck_assert_int_eq(
+                fallocate(ends.ack_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
         ck_assert_uint_eq(ring_queue_acked(ends.writer), 0);
         memset(ends.ack, 0xff, RING_ACK_BYTES);
         ck_assert_uint_eq(ring_queue_acked(ends.writer), UINT64_MAX);
@@ -154,5 +159,6 @@ START_TEST(the_ack_page_stays_as_large_as_it_is) {
 }
 END_TEST
 
-RUNNER_MAIN("publish/ring_queue", describes_itself, entries_are_seen_when_flushed, words_of_the_client_are_read,
-            the_queue_cannot_be_changed_by_clients, the_ack_page_stays_as_large_as_it_is)
+RUNNER_MAIN("publish/ring_queue", describes_itself, entries_are_seen_when_flushed,
+            words_of_the_client_are_read, the_queue_cannot_be_changed_by_clients,
+            the_ack_page_stays_as_large_as_it_is)

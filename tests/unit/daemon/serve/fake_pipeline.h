@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pipeline of a few variables, in place of the real one: what the server asks of it is noted, and the test decides what
- * happens. Its functions are defined here, so that one test program only includes it; the catalog and the ring are the real ones.
+ * A pipeline of a few variables, in place of the real one: what the server asks of it is noted, and
+ * the test decides what happens. Its functions are defined here, so that one test program only
+ * includes it; the catalog and the ring are the real ones.
  */
 #pragma once
 
@@ -25,7 +26,8 @@ struct reader {
 struct pipeline_request {
         void (*on_reloaded)(void *userdata, const struct store_failure *failure);
         void (*on_loaded)(void *userdata, const struct catalog_source *failed);
-        void (*on_payload)(void *userdata, int error, const struct store_failure *failure, void *take_memory, uint64_t size_bytes);
+        void (*on_payload)(void *userdata, int error, const struct store_failure *failure,
+                           void *take_memory, uint64_t size_bytes);
         void *userdata;
         uint64_t offset;
 };
@@ -63,10 +65,12 @@ const struct fetch_counters *fetch_counters(const struct fetch *fetch) {
         return &((const struct pipeline *)fetch)->fetch_counters;
 }
 
-size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows, size_t most) {
+size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows,
+                       size_t most) {
         (void)fetch;
         if (most)
-                ret_rows[0] = (struct fetch_endpoint_status){ .name = "http://host:80", .window = 128 };
+                ret_rows[0] = (struct fetch_endpoint_status){ .name = "http://host:80",
+                                                              .window = 128 };
         return 1;
 }
 
@@ -78,7 +82,8 @@ unsigned pipeline_readers_max(const struct pipeline *pipeline) {
         return pipeline->readers_max;
 }
 
-void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events, void *userdata) {
+void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events,
+                     void *userdata) {
         pipeline->events = events;
         pipeline->events_userdata = userdata;
 }
@@ -108,7 +113,8 @@ void pipeline_request_cancel(struct pipeline_request *request) {
                 if (fake.requests[i] != request)
                         continue;
                 fake.request_count--;
-                memmove(fake.requests + i, fake.requests + i + 1, (fake.request_count - i) * sizeof(fake.requests[0]));
+                memmove(fake.requests + i, fake.requests + i + 1,
+                        (fake.request_count - i) * sizeof(fake.requests[0]));
                 break;
         }
         fake.cancelled++;
@@ -116,8 +122,8 @@ void pipeline_request_cancel(struct pipeline_request *request) {
 }
 
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
-                    void (*on_done)(void *userdata, const struct store_failure *failure), void *userdata,
-                    struct pipeline_request **ret_request) {
+                    void (*on_done)(void *userdata, const struct store_failure *failure),
+                    void *userdata, struct pipeline_request **ret_request) {
         (void)source;
         *ret_request = fake_request(pipeline, userdata);
         (*ret_request)->on_reloaded = on_done;
@@ -125,16 +131,18 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
 }
 
 int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *source,
-                         void (*on_done)(void *userdata, const struct catalog_source *failed), void *userdata,
-                         struct pipeline_request **ret_request) {
+                         void (*on_done)(void *userdata, const struct catalog_source *failed),
+                         void *userdata, struct pipeline_request **ret_request) {
         (void)source;
         *ret_request = fake_request(pipeline, userdata);
         (*ret_request)->on_loaded = on_done;
         return 0;
 }
 
-int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version, uint64_t offset, uint32_t index,
-                     void (*on_payload)(void *userdata, int error, const struct store_failure *failure, void *take_memory,
+int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
+                     uint64_t offset, uint32_t index,
+                     void (*on_payload)(void *userdata, int error,
+                                        const struct store_failure *failure, void *take_memory,
                                         uint64_t size_bytes),
                      void *userdata, struct pipeline_request **ret_request) {
         (void)file_id, (void)file_version, (void)index;
@@ -144,8 +152,9 @@ int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_
         return 0;
 }
 
-int reader_new(struct pipeline *pipeline, const struct reader_options *options, const struct reader_operations *operations,
-               void *userdata, struct reader **ret_reader, uint64_t *ret_ring_bytes) {
+int reader_new(struct pipeline *pipeline, const struct reader_options *options,
+               const struct reader_operations *operations, void *userdata,
+               struct reader **ret_reader, uint64_t *ret_ring_bytes) {
         struct reader *reader;
 
         if (pipeline->readers == pipeline->readers_max) {
@@ -183,7 +192,9 @@ int reader_acknowledge(struct reader *reader, uint64_t acked) {
 }
 
 void reader_status(const struct reader *reader, struct reader_status *ret_status) {
-        *ret_status = (struct reader_status){ .pushed = reader->pushed, .acked = reader->acked, .quota_segments = 2 };
+        *ret_status = (struct reader_status){ .pushed = reader->pushed,
+                                              .acked = reader->acked,
+                                              .quota_segments = 2 };
 }
 
 /* The operations of the last reader, as the pipeline calls them. */

@@ -52,7 +52,8 @@ static struct listener *listen_on(const char *where) {
         struct listener *listener;
         char *error;
 
-        ck_assert_int_eq(listener_new(&loop, where, on_connection, &accepted, &listener, &error), 0);
+        ck_assert_int_eq(listener_new(&loop, where, on_connection, &accepted, &listener, &error),
+                         0);
         ck_assert_ptr_null(error);
         return listener;
 }
@@ -84,7 +85,8 @@ static char *refusal(const char *where, int expected) {
         struct listener *listener;
         char *error;
 
-        ck_assert_int_eq(listener_new(&loop, where, on_connection, &accepted, &listener, &error), expected);
+        ck_assert_int_eq(listener_new(&loop, where, on_connection, &accepted, &listener, &error),
+                         expected);
         ck_assert_ptr_nonnull(error);
         return error;
 }
@@ -189,8 +191,8 @@ START_TEST(files_are_not_replaced) {
 END_TEST
 
 START_TEST(places_that_do_not_work_are_named) {
-        static const char long_name[] =
-                "/a-name-that-is-much-too-long-for-the-address-of-a-unix-socket-as-it-passes-a-hundred-and-eight-bytes";
+        static const char long_name[] = "/a-name-that-is-much-too-long-for-the-address-of-a-unix-"
+                                        "socket-as-it-passes-a-hundred-and-eight-bytes";
         char where[256], *error;
 
         begin();
@@ -208,5 +210,6 @@ START_TEST(places_that_do_not_work_are_named) {
 }
 END_TEST
 
-RUNNER_MAIN("serve/listener", accepts_and_says_who_it_is, a_second_daemon_is_refused, what_a_dead_daemon_left_is_taken_over,
-            only_our_own_socket_is_removed, files_are_not_replaced, places_that_do_not_work_are_named)
+RUNNER_MAIN("serve/listener", accepts_and_says_who_it_is, a_second_daemon_is_refused,
+            what_a_dead_daemon_left_is_taken_over, only_our_own_socket_is_removed,
+            files_are_not_replaced, places_that_do_not_work_are_named)

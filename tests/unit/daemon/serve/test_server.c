@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server as a client sees it, over real sockets, in front of a fake pipeline. Server and client take turns in one thread:
- * whoever waits for an answer turns the loop until it is there.
+ * The server as a client sees it, over real sockets, in front of a fake pipeline. Server and client
+ * take turns in one thread: whoever waits for an answer turns the loop until it is there.
  */
 #include "daemon/serve/server.h"
 
@@ -25,7 +25,7 @@ static bool server_closed, private_ended;
 
 static struct store fake_store = { .url = (char *)"http://host/logs" };
 
-/* ---- The server's side ---------------------------------------------------------------------------------------------------------- */
+/* ---- The server's side ---- */
 
 static void turn(void) {
         uv_run(&loop, UV_RUN_NOWAIT);
@@ -87,7 +87,10 @@ static void start(void) {
         start_with(&options);
 }
 
-/* Everything ends, and nothing is left over: no handle, no reader, no request, no file but the lock. */
+/*
+ * Everything ends, and nothing is left over: no handle, no reader, no request, no file but the
+ * lock.
+ */
 static void stop(void) {
         char lock[160];
 
@@ -105,7 +108,7 @@ static void stop(void) {
         uv_library_shutdown(); /* libuv keeps a pipe of its own to the end */
 }
 
-/* ---- The client's side ---------------------------------------------------------------------------------------------------------- */
+/* ---- The client's side ---- */
 
 struct client {
         int fd;
@@ -138,7 +141,8 @@ static void send_all(const struct client *client, const void *bytes, size_t size
         size_t sent = 0;
 
         for (int i = 0; i < TURNS && sent < size; i++) {
-                ssize_t n = send(client->fd, (const char *)bytes + sent, size - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                ssize_t n = send(client->fd, (const char *)bytes + sent, size - sent,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
 
                 if (n > 0)
                         sent += (size_t)n;
@@ -199,7 +203,9 @@ static json_t *receive_json(struct client *client) {
 static json_t *call(struct client *client, const char *method, const char *params) {
         char text[8192];
 
-        snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"%s\",\"params\":%s}", method, params);
+        snprintf(text, sizeof(text),
+                 "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"%s\",\"params\":%s}", method,
+                 params);
         send_text(client, text);
         return receive_json(client);
 }
@@ -239,7 +245,7 @@ static void greet(struct client *client) {
         json_decref(call_for_result(client, "hello", "{\"client\":\"test\",\"protocol\":[1]}"));
 }
 
-/* ---- Messages ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---- */
 
 START_TEST(hello_comes_first) {
         struct client client;
@@ -254,7 +260,8 @@ START_TEST(hello_comes_first) {
         ck_assert_str_eq(string(hello, "settings"), "0000000000001234");
         ck_assert_int_eq(integer(hello, "protocol"), 1);
         ck_assert_int_eq(integer(hello, "pid"), getpid());
-        ck_assert_str_eq(json_string_value(json_array_get(json_object_get(hello, "sources"), 0)), "http://host/logs");
+        ck_assert_str_eq(json_string_value(json_array_get(json_object_get(hello, "sources"), 0)),
+                         "http://host/logs");
         json_decref(hello);
         json_decref(call_for_result(&client, "sources", "{}"));
         client_close(&client);
@@ -288,20 +295,41 @@ START_TEST(wrong_requests_are_answered) {
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", WIRE_E_INVALID },
                 { "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"sources\"}", WIRE_E_INVALID },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no_such\"}", WIRE_E_METHOD },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\",\"params\":[1]}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"limit\":-1}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"run\":[1]}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"run_hex\":\"0\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"after\":\"x/y/z\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"source\":\"none\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"series\",\"params\":{\"ids\":[\"12\"]}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ack\",\"params\":{\"position\":1}}", WIRE_E_INVALID },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"transport\":\"pigeon\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":\"never\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":{\"positions\":[3]}}}",
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\",\"params\":[1]}",
                   WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"follow\":\"yes\"}}", WIRE_E_PARAMS },
-                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"payload\",\"params\":{\"file\":\"zz\"}}", WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"limit\":-1}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"run\":[1]}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"run_hex\":\"0\"}"
+                  "}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"after\":\"x/y/"
+                  "z\"}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"runs\",\"params\":{\"source\":"
+                  "\"none\"}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"series\",\"params\":{\"ids\":[\"12\"]"
+                  "}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ack\",\"params\":{\"position\":1}}",
+                  WIRE_E_INVALID },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{"
+                  "\"transport\":\"pigeon\"}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":"
+                  "\"never\"}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"from\":{"
+                  "\"positions\":[3]}}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscribe\",\"params\":{\"follow\":"
+                  "\"yes\"}}",
+                  WIRE_E_PARAMS },
+                { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"payload\",\"params\":{\"file\":"
+                  "\"zz\"}}",
+                  WIRE_E_PARAMS },
         };
         struct client client;
 
@@ -310,7 +338,8 @@ START_TEST(wrong_requests_are_answered) {
         greet(&client);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 send_text(&client, cases[i].text);
-                ck_assert_msg(error_code(receive_json(&client)) == cases[i].code, "%s", cases[i].text);
+                ck_assert_msg(error_code(receive_json(&client)) == cases[i].code, "%s",
+                              cases[i].text);
         }
         json_decref(call_for_result(&client, "sources", "{\"unknown\":\"member\"}"));
         client_close(&client);
@@ -333,7 +362,10 @@ START_TEST(notifications_are_not_answered) {
 }
 END_TEST
 
-/* '{' is 123: a frame of so many bytes is a frame, and one byte at a time is as good as all at once. */
+/*
+ * '{' is 123: a frame of so many bytes is a frame, and one byte at a time is as good as all at
+ * once.
+ */
 START_TEST(frames_come_in_pieces) {
         char text[124];
         struct wire_header header = { .type = WIRE_JSON, .size_bytes = 123 };
@@ -341,7 +373,8 @@ START_TEST(frames_come_in_pieces) {
 
         start();
         greet(&client);
-        snprintf(text, sizeof(text), "%-123s", "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"sources\"}");
+        snprintf(text, sizeof(text), "%-123s",
+                 "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"sources\"}");
         for (size_t i = 0; i < sizeof(header); i++)
                 send_all(&client, (char *)&header + i, 1);
         for (size_t i = 0; i < 123; i++)
@@ -378,7 +411,10 @@ START_TEST(malformed_frames_end_their_connection_only) {
 }
 END_TEST
 
-/* A client that asks and does not read is made to wait; when it reads, every answer is there, in order. */
+/*
+ * A client that asks and does not read is made to wait; when it reads, every answer is there, in
+ * order.
+ */
 START_TEST(who_does_not_read_waits) {
         enum { MOST = 400000 };
         struct client client;
@@ -392,12 +428,14 @@ START_TEST(who_does_not_read_waits) {
                 char frame[256];
                 struct wire_header header = { .type = WIRE_JSON };
                 int size = snprintf(frame + sizeof(header), sizeof(frame) - sizeof(header),
-                                    "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"status\"}", (long long)sent);
+                                    "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"status\"}",
+                                    (long long)sent);
                 ssize_t n;
 
                 header.size_bytes = (uint32_t)size;
                 memcpy(frame, &header, sizeof(header));
-                n = send(client.fd, frame, sizeof(header) + (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+                n = send(client.fd, frame, sizeof(header) + (size_t)size,
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
                 if (n < 0) {
                         refused++;
                         turn();
@@ -420,7 +458,10 @@ START_TEST(who_does_not_read_waits) {
 }
 END_TEST
 
-/* All that was asked is with the daemon already when it begins to wait: nothing more comes that would wake it. */
+/*
+ * All that was asked is with the daemon already when it begins to wait: nothing more comes that
+ * would wake it.
+ */
 START_TEST(answers_go_on_when_some_were_read) {
         static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"files\"}";
         struct wire_header header = { .type = WIRE_JSON, .size_bytes = sizeof(request) - 1 };
@@ -432,7 +473,8 @@ START_TEST(answers_go_on_when_some_were_read) {
         greet(&client);
         for (size_t i = 0; i < 40; i++) {
                 memcpy(bytes + i * (sizeof(bytes) / 40), &header, sizeof(header));
-                memcpy(bytes + i * (sizeof(bytes) / 40) + sizeof(header), request, sizeof(request) - 1);
+                memcpy(bytes + i * (sizeof(bytes) / 40) + sizeof(header), request,
+                       sizeof(request) - 1);
         }
         send_all(&client, bytes, sizeof(bytes));
         for (size_t i = 0; i < 40; i++)
@@ -442,7 +484,7 @@ START_TEST(answers_go_on_when_some_were_read) {
 }
 END_TEST
 
-/* ---- Lines ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Lines ---- */
 
 /* Reads up to the end of the connection. */
 static void read_lines(struct client *client, char *text, size_t size) {
@@ -463,11 +505,11 @@ static void read_lines(struct client *client, char *text, size_t size) {
 }
 
 START_TEST(lines_work_without_a_library) {
-        static const char text[] =
-                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}\n\n"
-                "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}\n"
-                "nonsense\n"
-                "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"status\"}"; /* not ended: the end of the input ends it */
+        static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}\n\n"
+                                   "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}\n"
+                                   "nonsense\n"
+                                   /* not ended: the end of the input ends it */
+                                   "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"status\"}";
         static const char *const parts[] = { "\"sources\"", "-32001", "-32700", "\"uptime_s\"" };
         char answers[16384], *rest = answers;
         struct client client;
@@ -510,10 +552,14 @@ START_TEST(half_a_close_waits_for_the_answer) {
 }
 END_TEST
 
-/* ---- Lists ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ---- */
 
-/* Walks through all pages; returns how many rows there are, and checks that they come in order and once. */
-static size_t walk(struct client *client, const char *method, const char *key, int limit, size_t *ret_pages) {
+/*
+ * Walks through all pages; returns how many rows there are, and checks that they come in order and
+ * once.
+ */
+static size_t walk(struct client *client, const char *method, const char *key, int limit,
+                   size_t *ret_pages) {
         char last[256] = "", params[512], next[400] = "";
         size_t rows = 0, pages = 0;
 
@@ -521,7 +567,9 @@ static size_t walk(struct client *client, const char *method, const char *key, i
                 json_t *result, *row;
                 size_t i;
 
-                snprintf(params, sizeof(params), next[0] ? "{\"limit\":%d,\"after\":\"%s\"}" : "{\"limit\":%d}", limit, next);
+                snprintf(params, sizeof(params),
+                         next[0] ? "{\"limit\":%d,\"after\":\"%s\"}" : "{\"limit\":%d}", limit,
+                         next);
                 result = call_for_result(client, method, params);
                 json_array_foreach(json_object_get(result, method), i, row) {
                         ck_assert_int_gt(strcmp(string(row, key), last), 0);
@@ -549,7 +597,8 @@ START_TEST(lists_are_paged) {
         ck_assert_uint_eq(pages, 3);
         ck_assert_uint_eq(walk(&client, "files", "path", 999, &pages), 5000);
         ck_assert_uint_eq(pages, 6);
-        ck_assert_uint_eq(walk(&client, "runs", "run", 2500, &pages), 2500); /* a page has 1000 rows at most */
+        /* a page has 1000 rows at most */
+        ck_assert_uint_eq(walk(&client, "runs", "run", 2500, &pages), 2500);
         ck_assert_uint_eq(pages, 3);
         client_close(&client);
         stop();
@@ -572,7 +621,8 @@ START_TEST(a_page_goes_on_where_its_run_has_gone) {
         catalog_remove_file(source->runs[1]->files[1]);
         catalog_remove_file(source->runs[1]->files[0]);
         page = call_for_result(&client, "files", params);
-        ck_assert_str_eq(string(json_array_get(json_object_get(page, "files"), 0), "run"), "run0002");
+        ck_assert_str_eq(string(json_array_get(json_object_get(page, "files"), 0), "run"),
+                         "run0002");
         ck_assert_uint_eq(json_array_size(json_object_get(page, "files")), 4);
         json_decref(page);
         client_close(&client);
@@ -590,7 +640,8 @@ START_TEST(globs_choose_runs) {
         result = call_for_result(&client, "runs", "{\"run\":\"run000?\"}");
         ck_assert_uint_eq(json_array_size(json_object_get(result, "runs")), 10);
         json_decref(result);
-        result = call_for_result(&client, "runs", "{\"run\":[\"run0001\",\"*99\"],\"run_hex\":\"72756e30303037\"}");
+        result = call_for_result(&client, "runs",
+                                 "{\"run\":[\"run0001\",\"*99\"],\"run_hex\":\"72756e30303037\"}");
         ck_assert_uint_eq(json_array_size(json_object_get(result, "runs")), 3);
         json_decref(result);
         client_close(&client);
@@ -626,9 +677,13 @@ START_TEST(files_say_what_is_wrong) {
         start();
         ck_assert_int_eq(catalog_add_file(add_source(), "a/x.tfevents", 12, &file, NULL), 0);
         catalog_set_state(file, CATALOG_UNREADABLE, true);
-        file->failure = (struct store_failure){ .class = STORE_PERMANENT, .code = "403", .message = "Forbidden" };
+        file->failure = (struct store_failure){ .class = STORE_PERMANENT,
+                                                .code = "403",
+                                                .message = "Forbidden" };
         file->listed_bytes = 100;
-        file->damage[0] = (struct catalog_damage){ .offset = 7, .size_bytes = 9, .reason = "data CRC" };
+        file->damage[0] = (struct catalog_damage){ .offset = 7,
+                                                   .size_bytes = 9,
+                                                   .reason = "data CRC" };
         file->damage_count = 1;
         greet(&client);
         result = call_for_result(&client, "files", "{}");
@@ -648,7 +703,7 @@ START_TEST(files_say_what_is_wrong) {
 }
 END_TEST
 
-/* ---- Sessions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Sessions ---- */
 
 struct mapped {
         const struct ring_queue *queue;
@@ -669,8 +724,10 @@ static void subscribe_map(struct client *client, struct mapped *mapped) {
         memory = mmap(NULL, RING_QUEUE_BYTES, PROT_READ, MAP_SHARED, client->frame.fds[1], 0);
         ck_assert_ptr_ne(memory, MAP_FAILED);
         mapped->queue = memory;
-        mapped->entries = (const struct ring_entry *)((const char *)memory + mapped->queue->entries_offset);
-        memory = mmap(NULL, RING_ACK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, client->frame.fds[2], 0);
+        mapped->entries = (const struct ring_entry *)((const char *)memory +
+                                                      mapped->queue->entries_offset);
+        memory = mmap(NULL, RING_ACK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      client->frame.fds[2], 0);
         ck_assert_ptr_ne(memory, MAP_FAILED);
         mapped->ack = memory;
         wire_frame_close_fds(&client->frame);
@@ -712,7 +769,10 @@ START_TEST(a_session_maps_its_queue) {
 }
 END_TEST
 
-/* The reader is never called from inside of a flush, and still hears of what the client has done with. */
+/*
+ * The reader is never called from inside of a flush, and still hears of what the client has done
+ * with.
+ */
 START_TEST(a_flush_finds_acknowledgements) {
         struct ring_entry entry = { .size_bytes = 640 };
         struct client client;
@@ -793,7 +853,10 @@ START_TEST(a_broken_reader_ends_its_session) {
 }
 END_TEST
 
-/* Two requests in one piece are answered in one piece, too: the descriptors belong to the second answer. */
+/*
+ * Two requests in one piece are answered in one piece, too: the descriptors belong to the second
+ * answer.
+ */
 START_TEST(descriptors_come_with_their_answer) {
         static const char sources[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sources\"}";
         static const char subscribe[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"subscribe\"}";
@@ -868,12 +931,14 @@ START_TEST(one_session_a_connection_and_as_many_as_fit) {
         start();
         for (int i = 0; i < 4; i++) {
                 greet(&clients[i]);
-                json_decref(call_for_result(&clients[i], "subscribe", "{\"transport\":\"inline\"}"));
+                json_decref(
+                        call_for_result(&clients[i], "subscribe", "{\"transport\":\"inline\"}"));
         }
         ck_assert_int_eq(error_code(call(&clients[0], "subscribe", "{}")), WIRE_E_INVALID);
         greet(&clients[4]);
         answer = call(&clients[4], "subscribe", "{}");
-        ck_assert_ptr_nonnull(strstr(string(json_object_get(answer, "error"), "message"), "123456789"));
+        ck_assert_ptr_nonnull(
+                strstr(string(json_object_get(answer, "error"), "message"), "123456789"));
         ck_assert_int_eq(error_code(answer), WIRE_E_LIMIT);
         client_close(&clients[0]);
         json_decref(call_for_result(&clients[4], "subscribe", "{\"transport\":\"inline\"}"));
@@ -885,7 +950,8 @@ END_TEST
 
 START_TEST(extents_go_over_the_socket) {
         static uint8_t extent[300000];
-        struct ring_entry entry = { .size_bytes = sizeof(extent), .file_id = 9 }, end = { .flags = RING_ENTRY_END };
+        struct ring_entry entry = { .size_bytes = sizeof(extent), .file_id = 9 },
+                          end = { .flags = RING_ENTRY_END };
         struct client client;
 
         start();
@@ -970,14 +1036,17 @@ START_TEST(a_stream_that_cannot_be_completed_says_so) {
 
         start();
         source = add_source();
-        source->failure = (struct store_failure){ .class = STORE_PERMANENT, .code = "403", .message = "AccessDenied" };
+        source->failure = (struct store_failure){ .class = STORE_PERMANENT,
+                                                  .code = "403",
+                                                  .message = "AccessDenied" };
         greet(&client);
         subscribe_map(&client, &mapped);
         fake.reader->operations->source_failed(fake.reader->userdata, source);
         message = receive_json(&client);
         ck_assert_str_eq(string(message, "method"), "stream_failed");
         ck_assert_int_eq(integer(json_object_get(message, "params"), "code"), WIRE_E_SOURCE);
-        ck_assert_str_eq(string(json_object_get(json_object_get(message, "params"), "data"), "code"), "403");
+        ck_assert_str_eq(
+                string(json_object_get(json_object_get(message, "params"), "data"), "code"), "403");
         json_decref(message);
         ck_assert_uint_eq(mapped.queue->status, RING_QUEUE_CLOSED);
         ck_assert(!fake_has_room());
@@ -987,7 +1056,7 @@ START_TEST(a_stream_that_cannot_be_completed_says_so) {
 }
 END_TEST
 
-/* ---- Calls that are answered later ---------------------------------------------------------------------------------------------- */
+/* ---- Calls that are answered later ---- */
 
 START_TEST(waiting_is_answered_with_what_was_loaded) {
         struct catalog_source *source;
@@ -1014,7 +1083,11 @@ START_TEST(waiting_is_answered_with_what_was_loaded) {
         ck_assert_int_eq(integer(message, "id"), 9);
         ck_assert_int_eq(integer(json_object_get(message, "result"), "files"), 3);
         ck_assert_int_eq(integer(json_object_get(message, "result"), "failed_count"), 1);
-        ck_assert_str_eq(string(json_array_get(json_object_get(json_object_get(message, "result"), "failed"), 0), "code"), "404");
+        ck_assert_str_eq(
+                string(json_array_get(json_object_get(json_object_get(message, "result"), "failed"),
+                                      0),
+                       "code"),
+                "404");
         json_decref(message);
         fake.events->progress(fake.events_userdata, source);
         ck_assert(!is_readable(&client)); /* nothing waits any more */
@@ -1024,14 +1097,17 @@ START_TEST(waiting_is_answered_with_what_was_loaded) {
 END_TEST
 
 START_TEST(a_source_that_fails_is_an_error) {
-        static const struct store_failure failure = { .class = STORE_PERMANENT, .code = "403", .message = "no \xff right" };
+        static const struct store_failure failure = { .class = STORE_PERMANENT,
+                                                      .code = "403",
+                                                      .message = "no \xff right" };
         struct pipeline_request *request;
         struct client client;
 
         start();
         add_source();
         greet(&client);
-        send_text(&client, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"reload\",\"params\":{\"source\":\"exp\"}}");
+        send_text(&client, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"reload\",\"params\":{"
+                           "\"source\":\"exp\"}}");
         request = fake_take_request();
         request->on_reloaded(request->userdata, &failure);
         free(request);
@@ -1055,10 +1131,14 @@ START_TEST(calls_that_wait_are_limited) {
 }
 END_TEST
 
-#define PAYLOAD_PARAMS "{\"file\":\"0000000000000001\",\"file_version\":\"0000000000000002\",\"offset\":24,\"index\":0}"
+#define PAYLOAD_PARAMS \
+        "{\"file\":\"0000000000000001\",\"file_version\":\"0000000000000002\",\"offset\":24," \
+        "\"index\":0}"
 
 static void ask_payload(struct client *client) {
-        send_text(client, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"payload\",\"params\":" PAYLOAD_PARAMS "}");
+        send_text(client,
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"payload\",\"params\":" PAYLOAD_PARAMS
+                  "}");
 }
 
 static uint8_t *make_payload(uint64_t size) {
@@ -1134,7 +1214,10 @@ START_TEST(payloads_come_in_frames) {
                 ck_assert_uint_eq(client.frame.type, WIRE_EXTENT);
                 ck_assert_uint_le(client.frame.size_bytes, 1u << 20);
                 if (head)
-                        ck_assert_uint_eq(((const struct ring_entry *)(const void *)client.frame.body)->segment, UINT32_MAX);
+                        ck_assert_uint_eq(
+                                ((const struct ring_entry *)(const void *)client.frame.body)
+                                        ->segment,
+                                UINT32_MAX);
                 ck_assert_uint_le(size + client.frame.size_bytes - head, SIZE);
                 memcpy(image + size, client.frame.body + head, client.frame.size_bytes - head);
                 size += client.frame.size_bytes - head;
@@ -1170,7 +1253,9 @@ START_TEST(payloads_wait_for_their_turn) {
 END_TEST
 
 START_TEST(payloads_that_are_gone_are_errors) {
-        static const struct store_failure failure = { .class = STORE_PERMANENT, .code = "404", .message = "Not Found" };
+        static const struct store_failure failure = { .class = STORE_PERMANENT,
+                                                      .code = "404",
+                                                      .message = "Not Found" };
         struct pipeline_request *request;
         struct client client;
 
@@ -1191,7 +1276,7 @@ START_TEST(payloads_that_are_gone_are_errors) {
 }
 END_TEST
 
-/* ---- Who may connect ------------------------------------------------------------------------------------------------------------ */
+/* ---- Who may connect ---- */
 
 START_TEST(connections_are_limited) {
         struct server_options options = options_for_tests();
@@ -1262,15 +1347,20 @@ START_TEST(a_private_daemon_ends_with_its_client) {
 }
 END_TEST
 
-RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused, wrong_requests_are_answered,
-            notifications_are_not_answered, frames_come_in_pieces, malformed_frames_end_their_connection_only,
-            who_does_not_read_waits, answers_go_on_when_some_were_read, lines_work_without_a_library,
-            half_a_close_waits_for_the_answer, lists_are_paged, a_page_goes_on_where_its_run_has_gone, globs_choose_runs,
-            names_that_are_no_text_are_told_exactly, files_say_what_is_wrong, a_session_maps_its_queue,
-            a_flush_finds_acknowledgements, a_kick_sees_acknowledgements, a_kick_does_not_believe_everything,
-            a_broken_reader_ends_its_session, descriptors_come_with_their_answer, more_acknowledged_than_sent_ends_the_session,
-            acknowledged_backwards_ends_the_session, one_session_a_connection_and_as_many_as_fit, extents_go_over_the_socket,
-            what_was_not_sent_cannot_be_acknowledged, a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
-            waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error, calls_that_wait_are_limited,
-            payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
-            payloads_that_are_gone_are_errors, users_are_refused, connections_are_limited, a_private_daemon_ends_with_its_client)
+RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused,
+            wrong_requests_are_answered, notifications_are_not_answered, frames_come_in_pieces,
+            malformed_frames_end_their_connection_only, who_does_not_read_waits,
+            answers_go_on_when_some_were_read, lines_work_without_a_library,
+            half_a_close_waits_for_the_answer, lists_are_paged,
+            a_page_goes_on_where_its_run_has_gone, globs_choose_runs,
+            names_that_are_no_text_are_told_exactly, files_say_what_is_wrong,
+            a_session_maps_its_queue, a_flush_finds_acknowledgements, a_kick_sees_acknowledgements,
+            a_kick_does_not_believe_everything, a_broken_reader_ends_its_session,
+            descriptors_come_with_their_answer, more_acknowledged_than_sent_ends_the_session,
+            acknowledged_backwards_ends_the_session, one_session_a_connection_and_as_many_as_fit,
+            extents_go_over_the_socket, what_was_not_sent_cannot_be_acknowledged,
+            a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
+            waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
+            calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
+            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, users_are_refused,
+            connections_are_limited, a_private_daemon_ends_with_its_client)

@@ -32,7 +32,8 @@ void assert_test_bytes(const uint8_t *bytes, uint64_t offset, uint64_t size) {
 void test_root_make(char ret_root[64]) {
         const char *directory = getenv("TMPDIR");
 
-        snprintf(ret_root, 64, "%s/headrace-test-XXXXXX", directory && strlen(directory) < 30 ? directory : "/tmp");
+        snprintf(ret_root, 64, "%s/headrace-test-XXXXXX",
+                 directory && strlen(directory) < 30 ? directory : "/tmp");
         ck_assert_ptr_nonnull(mkdtemp(ret_root));
         ck_assert_int_eq(chmod(ret_root, 0755), 0);
 }
@@ -72,15 +73,16 @@ static int read_port(int fd) {
         while (size < sizeof(text) - 1 && !strchr(text, '\n')) {
                 ssize_t got = read(fd, text + size, 1);
 
-                ck_assert_msg(got == 1, "the fault server did not start: is this the top directory, and python3 there?");
+                ck_assert_msg(got == 1, "the fault server did not start: is this the top "
+                                        "directory, and python3 there?");
                 size++;
         }
         return atoi(text);
 }
 
 void fault_server_start(struct fault_server *server) {
-        char *argv[] = { (char *)"python3", (char *)"tests/fault/fault_server.py", (char *)"--until-stdin-closes", server->root,
-                         NULL };
+        char *argv[] = { (char *)"python3", (char *)"tests/fault/fault_server.py",
+                         (char *)"--until-stdin-closes", server->root, NULL };
         posix_spawn_file_actions_t actions;
         int in[2], out[2];
 
@@ -125,7 +127,8 @@ static size_t keep(char *bytes, size_t one, size_t size, void *userdata) {
 }
 
 /* post: NULL for GET. */
-static void ask(struct fault_server *server, const char *path, const char *post, struct answer *ret_answer) {
+static void ask(struct fault_server *server, const char *path, const char *post,
+                struct answer *ret_answer) {
         CURL *easy = curl_easy_init();
         char url[128];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tests/fault/fault_server.py over a directory of files with known bytes, for tests of stores and of what reads through them.
- * Everything here asserts that it works.
+ * tests/fault/fault_server.py over a directory of files with known bytes, for tests of stores and
+ * of what reads through them. Everything here asserts that it works.
  */
 #pragma once
 

@@ -12,9 +12,14 @@
 #define GUARD_BYTES 64
 #define GUARD 0xa5
 
-const struct http_client_options impatient = { .connect_ms = 10000, .first_byte_ms = 1500, .progress_ms = 1500, .idle_ms = 600000 };
+const struct http_client_options impatient = {
+        .connect_ms = 10000, .first_byte_ms = 1500, .progress_ms = 1500, .idle_ms = 600000
+};
 
-/* libuv opens a pipe for signals with the first loop and never closes it: not a leak of the test that is first to have one. */
+/*
+ * libuv opens a pipe for signals with the first loop and never closes it: not a leak of the test
+ * that is first to have one.
+ */
 __attribute__((constructor)) static void open_signal_pipe(void) {
         uv_loop_t loop;
 
@@ -37,11 +42,13 @@ void store_harness_open(struct store_harness *harness, const char *url) {
         ck_assert_msg(r == 0, "%s: %d %s", url, r, message);
 }
 
-void store_harness_open_http(struct store_harness *harness, const char *url, const struct http_client_options *options) {
+void store_harness_open_http(struct store_harness *harness, const char *url,
+                             const struct http_client_options *options) {
         const char *message = "";
 
         init(harness);
-        ck_assert_int_eq(store_http_new(&harness->loop, url, options, &harness->store, &message), 0);
+        ck_assert_int_eq(store_http_new(&harness->loop, url, options, &harness->store, &message),
+                         0);
 }
 
 static void forget_rows(struct store_harness *harness) {
@@ -82,12 +89,13 @@ static void on_row(void *userdata, const struct store_row *row) {
         kept->row.name = NULL;
 }
 
-static void on_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void on_unreadable(void *userdata, const char *directory, size_t size,
+                          const struct store_failure *failure) {
         struct store_harness *harness = userdata;
 
         ck_assert_uint_lt(harness->unreadable_count, ARRAY_SIZE(harness->unreadable));
-        snprintf(harness->unreadable[harness->unreadable_count++], sizeof(harness->unreadable[0]), "%.*s: %s", (int)size, directory,
-                 failure->code);
+        snprintf(harness->unreadable[harness->unreadable_count++], sizeof(harness->unreadable[0]),
+                 "%.*s: %s", (int)size, directory, failure->code);
 }
 
 /* uv_run() would go on to wait for events if this was a timer's doing. */
@@ -119,7 +127,9 @@ void store_harness_list(struct store_harness *harness) {
 
         forget_rows(harness);
         harness->done = false;
-        ck_assert_int_eq(harness->store->operations->list(harness->store, &callbacks, harness, &harness->list), 0);
+        ck_assert_int_eq(harness->store->operations->list(harness->store, &callbacks, harness,
+                                                          &harness->list),
+                         0);
         wait_until_done(harness);
         if (harness->row_count)
                 qsort(harness->rows, harness->row_count, sizeof(*harness->rows), compare_rows);
@@ -140,15 +150,17 @@ static void on_read(void *userdata, const struct store_read_result *result) {
         set_done(harness);
 }
 
-void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset, uint64_t size) {
+void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset,
+                        uint64_t size) {
         struct store_read *read;
 
         free(harness->buffer);
         harness->buffer = malloc(size + GUARD_BYTES);
         memset(harness->buffer, GUARD, size + GUARD_BYTES);
         harness->done = false;
-        ck_assert_int_eq(harness->store->operations->read(harness->store, name, strlen(name), offset, harness->buffer, size,
-                                                          on_read, harness, &read),
+        ck_assert_int_eq(harness->store->operations->read(harness->store, name, strlen(name),
+                                                          offset, harness->buffer, size, on_read,
+                                                          harness, &read),
                          0);
         wait_until_done(harness);
         for (size_t i = 0; i < GUARD_BYTES; i++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store on a loop of its own, used as if it were blocking. Everything here asserts that it works. */
+/*
+ * A store on a loop of its own, used as if it were blocking. Everything here asserts that it works.
+ */
 #pragma once
 
 #include <uv.h>
@@ -24,7 +26,8 @@ struct store_harness {
         uint64_t requests;
         bool done;
         struct store_list *list;
-        uint8_t *buffer; /* of the last read, size_bytes of the result and guard bytes behind what was asked for */
+        /* of the last read, size_bytes of the result and guard bytes behind what was asked for */
+        uint8_t *buffer;
         struct store_read_result result;
 };
 
@@ -32,13 +35,16 @@ struct store_harness {
 extern const struct http_client_options impatient;
 
 void store_harness_open(struct store_harness *harness, const char *url);
-void store_harness_open_http(struct store_harness *harness, const char *url, const struct http_client_options *options);
+void store_harness_open_http(struct store_harness *harness, const char *url,
+                             const struct http_client_options *options);
 
 /* Asserts that nothing is left on the loop. */
 void store_harness_close(struct store_harness *harness);
 
 void store_harness_list(struct store_harness *harness);
-const struct harness_row *store_harness_row(const struct store_harness *harness, const char *name); /* NULL: not there */
+/* NULL: not there */
+const struct harness_row *store_harness_row(const struct store_harness *harness, const char *name);
 
 /* Asserts that nothing was written behind the buffer. */
-void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset, uint64_t size);
+void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset,
+                        uint64_t size);

@@ -53,14 +53,20 @@ static int parse(const char *text, size_t size, size_t piece, struct entries *re
 /* As nginx 1.22 wrote it, for files with these names (touch, mkdir, printf). */
 static const char nginx_listing[] =
         "[\r\n"
-        "{ \"name\":\"run\", \"type\":\"directory\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\" },\r\n"
-        "{ \"name\":\"gr\xc3\xbc\xc3\x9f.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":7 "
+        "{ \"name\":\"run\", \"type\":\"directory\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\" "
         "},\r\n"
-        "{ \"name\":\"latin-\xe9-\xff.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":8 },\r\n"
-        "{ \"name\":\"new\\nline.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":9 },\r\n"
-        "{ \"name\":\"private\xf4\x8f\xbd\x81.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", "
+        "{ \"name\":\"gr\xc3\xbc\xc3\x9f.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov "
+        "2026 19:56:48 GMT\", \"size\":7 "
+        "},\r\n"
+        "{ \"name\":\"latin-\xe9-\xff.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 "
+        "19:56:48 GMT\", \"size\":8 },\r\n"
+        "{ \"name\":\"new\\nline.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 "
+        "19:56:48 GMT\", \"size\":9 },\r\n"
+        "{ \"name\":\"private\xf4\x8f\xbd\x81.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 "
+        "Nov 2026 19:56:48 GMT\", "
         "\"size\":10 },\r\n"
-        "{ \"name\":\"quote\\\"'.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\", \"size\":11 },\r\n"
+        "{ \"name\":\"quote\\\"'.tfevents\", \"type\":\"file\", \"mtime\":\"Mon, 30 Nov 2026 "
+        "19:56:48 GMT\", \"size\":11 },\r\n"
         "{ \"name\":\"fifo\", \"type\":\"other\", \"mtime\":\"Mon, 30 Nov 2026 19:56:48 GMT\" }\r\n"
         "]";
 
@@ -75,13 +81,15 @@ START_TEST(reads_nginx) {
         struct entries entries;
 
         for (size_t piece = 1; piece < sizeof(nginx_listing); piece++) {
-                ck_assert_int_eq(parse(nginx_listing, sizeof(nginx_listing) - 1, piece, &entries), 0);
+                ck_assert_int_eq(parse(nginx_listing, sizeof(nginx_listing) - 1, piece, &entries),
+                                 0);
                 ck_assert_uint_eq(entries.count, ARRAY_SIZE(nginx_names));
                 for (size_t i = 0; i < entries.count; i++) {
                         ck_assert_str_eq(entries.at[i].name, nginx_names[i]);
                         ck_assert(entries.at[i].is_directory == (i == 0));
                         ck_assert_uint_eq(entries.at[i].size_bytes, i == 0 ? UINT64_MAX : 6 + i);
-                        ck_assert_int_eq(entries.at[i].mtime_ns, 1796068608000000000); /* date -d ... +%s */
+                        /* date -d ... +%s */
+                        ck_assert_int_eq(entries.at[i].mtime_ns, 1796068608000000000);
                 }
         }
 }
@@ -90,7 +98,10 @@ END_TEST
 static const struct {
         const char *text, *name;
 } names[] = {
-        /* Genuine code points of the private range, as they are and escaped, and the bytes that look like them. */
+        /*
+         * Genuine code points of the private range, as they are and escaped, and the bytes that
+         * look like them.
+         */
         { "\xf4\x8f\xbd\x81", "\xf4\x8f\xbd\x81" },
         { "\xf4\x8f\xbc\x80", "\xf4\x8f\xbc\x80" },
         { "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" },
@@ -117,9 +128,11 @@ START_TEST(names_are_bytes) {
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 for (size_t piece = 1; piece < 40; piece++) {
-                        int size = snprintf(text, sizeof(text), "[{\"name\":\"%s\"}]", names[i].text);
+                        int size = snprintf(text, sizeof(text), "[{\"name\":\"%s\"}]",
+                                            names[i].text);
 
-                        ck_assert_msg(parse(text, (size_t)size, piece, &entries) == 0, "case %zu", i);
+                        ck_assert_msg(parse(text, (size_t)size, piece, &entries) == 0, "case %zu",
+                                      i);
                         ck_assert_uint_eq(entries.count, 1);
                         ck_assert_str_eq(entries.at[0].name, names[i].name);
                 }
@@ -204,9 +217,11 @@ START_TEST(memory_is_bounded) {
 END_TEST
 
 START_TEST(sizes_and_times_may_be_odd) {
-        static const char text[] = "[{\"name\":\"a\",\"size\":-1,\"mtime\":\"yesterday-ish\"},{\"name\":\"b\",\"size\":"
+        static const char text[] = "[{\"name\":\"a\",\"size\":-1,\"mtime\":\"yesterday-ish\"},{"
+                                   "\"name\":\"b\",\"size\":"
                                    "9223372036854775807,\"mtime\":1.5},"
-                                   "{\"name\":\"c\",\"size\":\"7\",\"mtime\":1e300},{\"name\":\"d\",\"size\":1.5,\"mtime\":null}]";
+                                   "{\"name\":\"c\",\"size\":\"7\",\"mtime\":1e300},{\"name\":"
+                                   "\"d\",\"size\":1.5,\"mtime\":null}]";
         struct entries entries;
 
         ck_assert_int_eq(parse(text, sizeof(text) - 1, 1000, &entries), 0);
@@ -222,5 +237,5 @@ START_TEST(sizes_and_times_may_be_odd) {
 }
 END_TEST
 
-RUNNER_MAIN("store/autoindex", reads_nginx, names_are_bytes, all_pairs_of_bytes_come_back, damage_is_seen, memory_is_bounded,
-            sizes_and_times_may_be_odd)
+RUNNER_MAIN("store/autoindex", reads_nginx, names_are_bytes, all_pairs_of_bytes_come_back,
+            damage_is_seen, memory_is_bounded, sizes_and_times_may_be_odd)

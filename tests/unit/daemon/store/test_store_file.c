@@ -62,9 +62,16 @@ START_TEST(reads_ranges) {
 END_TEST
 
 static const char *const names[] = {
-        "a.tfevents",       "sub/with space.tfevents", "sub/quote\"'.tfevents",       "sub/percent%41.tfevents",
-        "sub/b\\.tfevents", "sub/new\nline.tfevents",  "sub/latin-\xe9\xff.tfevents", ".hidden/x.tfevents",
-        "d/e/e/p.tfevents", "linked/inside.tfevents",
+        "a.tfevents",
+        "sub/with space.tfevents",
+        "sub/quote\"'.tfevents",
+        "sub/percent%41.tfevents",
+        "sub/b\\.tfevents",
+        "sub/new\nline.tfevents",
+        "sub/latin-\xe9\xff.tfevents",
+        ".hidden/x.tfevents",
+        "d/e/e/p.tfevents",
+        "linked/inside.tfevents",
 };
 
 START_TEST(walks_everything) {
@@ -91,7 +98,8 @@ START_TEST(walks_everything) {
                 ck_assert_str_eq(harness.result.tag, row->row.tag);
         }
         ck_assert_ptr_nonnull(store_harness_row(&harness, "link.tfevents"));
-        ck_assert_str_eq(store_harness_row(&harness, "link.tfevents")->row.tag, store_harness_row(&harness, "a.tfevents")->row.tag);
+        ck_assert_str_eq(store_harness_row(&harness, "link.tfevents")->row.tag,
+                         store_harness_row(&harness, "a.tfevents")->row.tag);
         ck_assert_ptr_nonnull(store_harness_row(&harness, "again/inside.tfevents"));
         ck_assert_uint_eq(harness.row_count, ARRAY_SIZE(names) + 2);
         end();
@@ -141,7 +149,8 @@ START_TEST(large_directory_is_complete) {
         ck_assert_int_eq(harness.failure.class, STORE_OK);
         ck_assert_uint_eq(harness.row_count, 1000);
         for (size_t i = 0; i < 1000; i++)
-                ck_assert_uint_eq(harness.rows[i].row.size_bytes, (uint64_t)atoi(harness.rows[i].name) % 7);
+                ck_assert_uint_eq(harness.rows[i].row.size_bytes,
+                                  (uint64_t)atoi(harness.rows[i].name) % 7);
         end();
 }
 END_TEST
@@ -235,7 +244,8 @@ static void must_not_be_called(void *userdata, const struct store_read_result *r
         ck_abort_msg("called after cancel");
 }
 
-static void must_not_be_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void must_not_be_listed(void *userdata, const struct store_failure *failure,
+                               uint64_t requests) {
         (void)userdata;
         (void)failure;
         (void)requests;
@@ -247,7 +257,8 @@ static void ignore_row(void *userdata, const struct store_row *row) {
         (void)row;
 }
 
-static void ignore_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void ignore_unreadable(void *userdata, const char *directory, size_t size,
+                              const struct store_failure *failure) {
         (void)userdata;
         (void)directory;
         (void)size;
@@ -259,7 +270,8 @@ static void on_released(void *userdata) {
 }
 
 START_TEST(cancel_at_every_moment) {
-        static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable, must_not_be_listed };
+        static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable,
+                                                               must_not_be_listed };
 
         begin();
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -270,11 +282,13 @@ START_TEST(cancel_at_every_moment) {
                 struct store_list *list;
 
                 store_harness_open(&harness, root);
-                ck_assert_int_eq(harness.store->operations->list(harness.store, &callbacks, NULL, &list), 0);
+                ck_assert_int_eq(
+                        harness.store->operations->list(harness.store, &callbacks, NULL, &list), 0);
                 for (unsigned i = 0; i < turns % 3; i++)
                         uv_run(&harness.loop, UV_RUN_NOWAIT);
-                ck_assert_int_eq(harness.store->operations->read(harness.store, "a.tfevents", 10, 0, buffer, 2000,
-                                                                 must_not_be_called, NULL, &read),
+                ck_assert_int_eq(harness.store->operations->read(harness.store, "a.tfevents", 10, 0,
+                                                                 buffer, 2000, must_not_be_called,
+                                                                 NULL, &read),
                                  0);
                 for (volatile unsigned i = 0; i < turns * 500; i++)
                         ; /* a thread gets to somewhere else each time */
@@ -301,13 +315,16 @@ static void cancel_in_row(void *userdata, const struct store_row *row) {
 }
 
 START_TEST(cancel_from_a_callback) {
-        static const struct store_list_callbacks callbacks = { cancel_in_row, ignore_unreadable, must_not_be_listed };
+        static const struct store_list_callbacks callbacks = { cancel_in_row, ignore_unreadable,
+                                                               must_not_be_listed };
 
         begin();
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 test_file_write(root, names[i], 1000);
         store_harness_open(&harness, root);
-        ck_assert_int_eq(harness.store->operations->list(harness.store, &callbacks, &harness, &to_cancel), 0);
+        ck_assert_int_eq(
+                harness.store->operations->list(harness.store, &callbacks, &harness, &to_cancel),
+                0);
         while (to_cancel)
                 uv_run(&harness.loop, UV_RUN_ONCE);
         end();
@@ -324,7 +341,8 @@ START_TEST(unknown_urls_are_refused) {
                 struct store *store = NULL;
                 const char *message = NULL;
 
-                ck_assert_msg(store_open(&loop, urls[i], &store, &message) == -EINVAL, "%s", urls[i]);
+                ck_assert_msg(store_open(&loop, urls[i], &store, &message) == -EINVAL, "%s",
+                              urls[i]);
                 ck_assert_ptr_nonnull(message);
                 ck_assert_int_eq(store_open(&loop, urls[i], &store, NULL), -EINVAL);
         }
@@ -333,6 +351,8 @@ START_TEST(unknown_urls_are_refused) {
 }
 END_TEST
 
-RUNNER_MAIN("store/store_file", reads_ranges, walks_everything, loops_are_left_out, special_files_are_not_opened,
-            large_directory_is_complete, missing_directory_is_permanent, source_may_be_a_file, file_url_is_a_path,
-            no_permission_is_told, cancel_at_every_moment, cancel_from_a_callback, unknown_urls_are_refused)
+RUNNER_MAIN("store/store_file", reads_ranges, walks_everything, loops_are_left_out,
+            special_files_are_not_opened, large_directory_is_complete,
+            missing_directory_is_permanent, source_may_be_a_file, file_url_is_a_path,
+            no_permission_is_told, cancel_at_every_moment, cancel_from_a_callback,
+            unknown_urls_are_refused)

@@ -32,9 +32,10 @@ static void end(void) {
 }
 
 static void assert_read(enum store_failure_class class, const char *code, uint64_t size) {
-        ck_assert_msg(harness.result.failure.class == class && strcmp(harness.result.failure.code, code) == 0,
-                      "class %d, code %s, %s", harness.result.failure.class, harness.result.failure.code,
-                      harness.result.failure.message);
+        ck_assert_msg(harness.result.failure.class == class &&
+                              strcmp(harness.result.failure.code, code) == 0,
+                      "class %d, code %s, %s", harness.result.failure.class,
+                      harness.result.failure.code, harness.result.failure.message);
         ck_assert_uint_eq(harness.result.size_bytes, size);
 }
 
@@ -98,7 +99,8 @@ static const struct {
         { "{'fault':'wrong_range','by':-1}", 5, 100, STORE_TRANSIENT, "bad-range", 0, SIZE },
         { "{'fault':'empty_206'}", 5, 100, STORE_END, "end", 0, UINT64_MAX },
         { "{'fault':'trickle','piece':1000,'ms':1}", 0, SIZE, STORE_OK, "", SIZE, SIZE },
-        { "{'fault':'redirect','location':'/_loop'}", 0, 100, STORE_PERMANENT, "redirects", 0, UINT64_MAX },
+        { "{'fault':'redirect','location':'/_loop'}", 0, 100, STORE_PERMANENT, "redirects", 0,
+          UINT64_MAX },
 };
 
 START_TEST(faults_are_classed) {
@@ -109,15 +111,17 @@ START_TEST(faults_are_classed) {
                 store_harness_read(&harness, NAME, faults[i].offset, faults[i].size);
                 ck_assert_msg(harness.result.failure.class == faults[i].class &&
                                       strcmp(harness.result.failure.code, faults[i].code) == 0,
-                              "%s: class %d, code %s, %s", faults[i].order, harness.result.failure.class,
-                              harness.result.failure.code, harness.result.failure.message);
-                ck_assert_msg(harness.result.size_bytes == faults[i].got, "%s: %llu bytes", faults[i].order,
-                              (unsigned long long)harness.result.size_bytes);
-                ck_assert_msg(harness.result.total_bytes == faults[i].total, "%s: total %llu", faults[i].order,
-                              (unsigned long long)harness.result.total_bytes);
+                              "%s: class %d, code %s, %s", faults[i].order,
+                              harness.result.failure.class, harness.result.failure.code,
+                              harness.result.failure.message);
+                ck_assert_msg(harness.result.size_bytes == faults[i].got, "%s: %llu bytes",
+                              faults[i].order, (unsigned long long)harness.result.size_bytes);
+                ck_assert_msg(harness.result.total_bytes == faults[i].total, "%s: total %llu",
+                              faults[i].order, (unsigned long long)harness.result.total_bytes);
                 assert_test_bytes(harness.buffer, faults[i].offset, faults[i].got);
                 if (faults[i].class != STORE_OK)
-                        ck_assert_msg(strstr(harness.result.failure.message, NAME) || faults[i].code[0] == 'r',
+                        ck_assert_msg(strstr(harness.result.failure.message, NAME) ||
+                                              faults[i].code[0] == 'r',
                                       "%s does not name the file", harness.result.failure.message);
         }
         end();
@@ -168,10 +172,17 @@ START_TEST(tags_tell_versions_apart) {
 END_TEST
 
 static const char *const odd_names[] = {
-        "b/with space.tfevents",      "b/quote\"'.tfevents",           "b/percent%41%2f.tfevents",
-        "b/question?x=1#y.tfevents",  "b/back\\slash.tfevents",        "b/new\nline.tfevents",
-        "b/latin-\xe9-\xff.tfevents", "b/gr\xc3\xbc\xc3\x9f.tfevents", "b/private\xf4\x8f\xbd\x81.tfevents",
-        "b/x../dots.tfevents",        "b/plus+&=;.tfevents",
+        "b/with space.tfevents",
+        "b/quote\"'.tfevents",
+        "b/percent%41%2f.tfevents",
+        "b/question?x=1#y.tfevents",
+        "b/back\\slash.tfevents",
+        "b/new\nline.tfevents",
+        "b/latin-\xe9-\xff.tfevents",
+        "b/gr\xc3\xbc\xc3\x9f.tfevents",
+        "b/private\xf4\x8f\xbd\x81.tfevents",
+        "b/x../dots.tfevents",
+        "b/plus+&=;.tfevents",
 };
 
 START_TEST(odd_names_come_back) {
@@ -228,7 +239,8 @@ static const struct {
         { "{'kind':'list','fault':'status','status':500}", STORE_TRANSIENT, "500" },
         { "{'kind':'list','fault':'status','status':503}", STORE_THROTTLED, "503" },
         { "{'kind':'list','fault':'garbage'}", STORE_TRANSIENT, "bad-listing" },
-        { "{'kind':'list','fault':'garbage','body':'<html>hello</html>'}", STORE_PERMANENT, "no-listing" },
+        { "{'kind':'list','fault':'garbage','body':'<html>hello</html>'}", STORE_PERMANENT,
+          "no-listing" },
         { "{'kind':'list','fault':'garbage','body':'[ 7 ]'}", STORE_TRANSIENT, "bad-listing" },
         { "{'kind':'list','fault':'garbage','body':''}", STORE_TRANSIENT, "bad-listing" },
         { "{'kind':'list','fault':'garbage','body':'[] []'}", STORE_TRANSIENT, "bad-listing" },
@@ -247,8 +259,8 @@ START_TEST(failed_listings_say_so) {
                 store_harness_list(&harness);
                 ck_assert_msg(harness.failure.class == listing_faults[i].class &&
                                       strcmp(harness.failure.code, listing_faults[i].code) == 0,
-                              "%s: class %d, code %s, %s", listing_faults[i].order, harness.failure.class, harness.failure.code,
-                              harness.failure.message);
+                              "%s: class %d, code %s, %s", listing_faults[i].order,
+                              harness.failure.class, harness.failure.code, harness.failure.message);
         }
         fault_server_order(&server, "{'clear':true}");
         store_harness_list(&harness);
@@ -305,7 +317,8 @@ START_TEST(manifest_is_one_request) {
         begin();
         test_file_write(server.root, "deep/er/b.tfevents", 77);
         write_text("deep/list.json",
-                   "[{\"name\":\"er/b.tfevents\",\"type\":\"file\",\"size\":77,\"mtime\":\"Thu, 01 Jan 1970 00:01:40 GMT\"},"
+                   "[{\"name\":\"er/b.tfevents\",\"type\":\"file\",\"size\":77,\"mtime\":\"Thu, 01 "
+                   "Jan 1970 00:01:40 GMT\"},"
                    "{\"name\":\"er/b.tfevents.2\"},{\"name\":\"er/other\",\"size\":3},"
                    "{\"name\":\"../../up.tfevents\"},{\"name\":\"/abs.tfevents\"}]");
         snprintf(url, sizeof(url), "%s/deep/list.json?token=secret", server.url);
@@ -354,7 +367,10 @@ START_TEST(credentials_are_used_and_not_shown) {
 }
 END_TEST
 
-/* localhost may be ::1 first, where nothing listens: the next address is tried without anybody noticing. */
+/*
+ * localhost may be ::1 first, where nothing listens: the next address is tried without anybody
+ * noticing.
+ */
 START_TEST(host_name_is_resolved) {
         struct store_harness named;
         char url[128];
@@ -375,7 +391,8 @@ START_TEST(host_name_is_resolved) {
 END_TEST
 
 START_TEST(refusal_is_throttling) {
-        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         socklen_t size = sizeof(address);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         char url[64];
@@ -399,7 +416,8 @@ static void must_not_be_called(void *userdata, const struct store_read_result *r
         ck_abort_msg("called after cancel");
 }
 
-static void must_not_be_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void must_not_be_listed(void *userdata, const struct store_failure *failure,
+                               uint64_t requests) {
         (void)userdata;
         (void)failure;
         (void)requests;
@@ -411,32 +429,42 @@ static void ignore_row(void *userdata, const struct store_row *row) {
         (void)row;
 }
 
-static void ignore_unreadable(void *userdata, const char *directory, size_t size, const struct store_failure *failure) {
+static void ignore_unreadable(void *userdata, const char *directory, size_t size,
+                              const struct store_failure *failure) {
         (void)userdata;
         (void)directory;
         (void)size;
         (void)failure;
 }
 
-/* Cancelled after n turns of the loop, for n = 0, 1, 2 ...: while it resolves, connects, waits, and gets its body. */
+/*
+ * Cancelled after n turns of the loop, for n = 0, 1, 2 ...: while it resolves, connects, waits, and
+ * gets its body.
+ */
 START_TEST(cancel_at_every_moment) {
         begin();
         test_file_write(server.root, "deep/er/b.tfevents", 77);
-        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':'trickle','piece':1,'ms':1}]");
+        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':"
+                                    "'trickle','piece':1,'ms':1}]");
         for (unsigned turns = 0; turns < 25; turns++) {
-                static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable, must_not_be_listed };
+                static const struct store_list_callbacks callbacks = { ignore_row,
+                                                                       ignore_unreadable,
+                                                                       must_not_be_listed };
                 struct store_harness one;
                 struct store_read *read;
                 struct store_list *list;
                 char url[128];
                 uint8_t *buffer = malloc(SIZE);
 
-                snprintf(url, sizeof(url), "http://%s:%d", turns % 2 ? "localhost" : "127.0.0.1", server.port);
+                snprintf(url, sizeof(url), "http://%s:%d", turns % 2 ? "localhost" : "127.0.0.1",
+                         server.port);
                 store_harness_open(&one, url);
-                ck_assert_int_eq(one.store->operations->read(one.store, NAME, strlen(NAME), 0, buffer, SIZE, must_not_be_called,
-                                                             NULL, &read),
+                ck_assert_int_eq(one.store->operations->read(one.store, NAME, strlen(NAME), 0,
+                                                             buffer, SIZE, must_not_be_called, NULL,
+                                                             &read),
                                  0);
-                ck_assert_int_eq(one.store->operations->list(one.store, &callbacks, NULL, &list), 0);
+                ck_assert_int_eq(one.store->operations->list(one.store, &callbacks, NULL, &list),
+                                 0);
                 for (unsigned i = 0; i < turns; i++)
                         uv_run(&one.loop, UV_RUN_ONCE);
                 ck_assert(one.store->operations->read_cancel(read, NULL, NULL));
@@ -451,14 +479,18 @@ END_TEST
 /* Closing drops what still runs. */
 START_TEST(close_at_every_moment) {
         begin();
-        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':'trickle','piece':1,'ms':1}]");
+        fault_server_order(&server, "[{'kind':'list','fault':'trickle','piece':1,'ms':20},{'fault':"
+                                    "'trickle','piece':1,'ms':1}]");
         for (unsigned turns = 0; turns < 20; turns++) {
                 struct store_harness one;
                 struct store_list *list;
-                static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable, must_not_be_listed };
+                static const struct store_list_callbacks callbacks = { ignore_row,
+                                                                       ignore_unreadable,
+                                                                       must_not_be_listed };
 
                 store_harness_open(&one, server.url);
-                ck_assert_int_eq(one.store->operations->list(one.store, &callbacks, NULL, &list), 0);
+                ck_assert_int_eq(one.store->operations->list(one.store, &callbacks, NULL, &list),
+                                 0);
                 for (unsigned i = 0; i < turns && i < 6; i++)
                         uv_run(&one.loop, UV_RUN_ONCE);
                 store_harness_close(&one);
@@ -476,7 +508,8 @@ START_TEST(idle_connections_are_closed) {
         begin();
         store_harness_open_http(&one, server.url, &soon);
         store_harness_read(&one, NAME, 0, SIZE);
-        uv_run(&one.loop, UV_RUN_DEFAULT); /* ends when the idle connection is closed: nothing is watched any more */
+        /* ends when the idle connection is closed: nothing is watched any more */
+        uv_run(&one.loop, UV_RUN_DEFAULT);
         store_harness_read(&one, NAME, 0, SIZE);
         ck_assert_int_eq(one.result.failure.class, STORE_OK);
         store_harness_close(&one);
@@ -484,7 +517,9 @@ START_TEST(idle_connections_are_closed) {
 }
 END_TEST
 
-RUNNER_MAIN("store/store_http", reads_ranges, faults_are_classed, works_after_every_fault, retry_after_is_told,
-            tags_tell_versions_apart, odd_names_come_back, loops_are_left_out, failed_listings_say_so, directory_that_fails_is_told,
-            directory_is_asked_again, manifest_is_one_request, credentials_are_used_and_not_shown, host_name_is_resolved,
-            refusal_is_throttling, cancel_at_every_moment, close_at_every_moment, idle_connections_are_closed)
+RUNNER_MAIN("store/store_http", reads_ranges, faults_are_classed, works_after_every_fault,
+            retry_after_is_told, tags_tell_versions_apart, odd_names_come_back, loops_are_left_out,
+            failed_listings_say_so, directory_that_fails_is_told, directory_is_asked_again,
+            manifest_is_one_request, credentials_are_used_and_not_shown, host_name_is_resolved,
+            refusal_is_throttling, cancel_at_every_moment, close_at_every_moment,
+            idle_connections_are_closed)

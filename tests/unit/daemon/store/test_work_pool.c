@@ -135,4 +135,5 @@ START_TEST(closes_unused) {
 }
 END_TEST
 
-RUNNER_MAIN("store/work_pool", runs_all, grows_while_work_waits, shrinks_when_idle, withdraws_what_has_not_begun, closes_unused)
+RUNNER_MAIN("store/work_pool", runs_all, grows_while_work_waits, shrinks_when_idle,
+            withdraws_what_has_not_begun, closes_unused)
