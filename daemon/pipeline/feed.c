@@ -14,6 +14,7 @@
 
 #define RATIO_KNOWN_BYTES 16384u /* of the file: then its own ratio counts */
 #define RATIO_FIRST 2u
+#define HEADERS_BYTES 4096u /* of the ring, for what extents hold beside their records */
 #define RETRY_FIRST_NS (10 * 1000000000ull)
 #define RETRY_DOUBLINGS_MOST 6u
 
@@ -25,6 +26,7 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
                 return -ENOMEM;
         feed->pipeline = pipeline;
         feed->file = file;
+        feed->part_bytes = pipeline->options.part_bytes;
         feed->identity = (struct block_file){
                 .source_id = file->run->source->id,
                 .run_id = file->run->id,
@@ -88,7 +90,7 @@ uint64_t feed_left(const struct feed *feed) {
         uint64_t listed = feed->file->listed_bytes;
 
         if (listed == UINT64_MAX || (feed->probe && feed->issued_offset >= listed))
-                return feed->probe ? feed->pipeline->options.part_bytes : 0;
+                return feed->probe ? feed->part_bytes : 0;
         return listed > feed->issued_offset ? listed - feed->issued_offset : 0;
 }
 
@@ -276,12 +278,19 @@ uint64_t feed_estimate(const struct feed *feed, uint64_t source_bytes) {
                 return RATIO_FIRST * source_bytes;
         return (uint64_t)((double)source_bytes * (double)feed->extent_bytes_done /
                           (double)feed->source_bytes_done) +
-               4096;
+               HEADERS_BYTES;
+}
+
+uint64_t feed_estimate_under_way(const struct feed *feed) {
+        uint64_t offset = feed_offset(feed);
+
+        return feed->issued_offset > offset ? feed_estimate(feed, feed->issued_offset - offset) : 0;
 }
 
 uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes) {
         if (feed->source_bytes_done < RATIO_KNOWN_BYTES || feed->extent_bytes_done == 0)
                 return ring_bytes / RATIO_FIRST;
+        ring_bytes -= min_u64(ring_bytes, HEADERS_BYTES);
         return (uint64_t)((double)ring_bytes * (double)feed->source_bytes_done /
                           (double)feed->extent_bytes_done);
 }

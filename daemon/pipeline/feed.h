@@ -31,6 +31,8 @@ struct feed {
         bool checked;
         bool probe;           /* the listing does not say whether there is more */
         bool has_values;      /* not only event marks */
+        /* Of a part: grows with the largest record, so that none lies in more than two. */
+        uint64_t part_bytes;
         bool no_ranges;       /* the server ignores ranges: read whole */
         uint64_t whole_bytes; /* then: the size that it told */
         uint8_t head[24];     /* of the file, for its version */
@@ -84,6 +86,9 @@ bool feed_is_hungry(const struct feed *feed);
 
 /* The block that holds the position or comes next; NULL: nothing is published there yet. */
 struct block *feed_block_at(const struct feed *feed, struct block_position position);
+
+/* What the bytes that are asked for, and not published yet, will fill. */
+uint64_t feed_estimate_under_way(const struct feed *feed);
 
 /* The other way round: bytes of the file that will fill so much of the ring. */
 uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes);

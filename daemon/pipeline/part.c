@@ -45,7 +45,7 @@ static void on_read(void *userdata, const struct fetch_result *result) {
 static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_least_one) {
         uint64_t left = feed_left(feed), fits = feed_source_bytes(feed, room_bytes);
         uint64_t least = min_u64(left, max_u64(feed->pipeline->segment_bytes, feed->need_bytes));
-        uint64_t size = min_u64(left, max_u64(feed->pipeline->options.part_bytes, least));
+        uint64_t size = min_u64(left, max_u64(feed->part_bytes, least));
 
         if (size <= fits)
                 return size;
@@ -53,12 +53,13 @@ static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_
 }
 
 static bool part_has_place(const struct feed *feed) {
-        unsigned count = 0;
+        uint64_t most = feed->pipeline->options.inflight_bytes / 2 / feed->part_bytes, count = 0;
 
         for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
                 count++;
-        return count < PARTS_MOST && !(feed->no_ranges && count > 0) &&
-               !(feed->checked && count > 0);
+        if (count == 0)
+                return true;
+        return count < min_u64(most, PARTS_MOST) && !feed->no_ranges && !feed->checked;
 }
 
 /* The larger of what the listing and the server have said. */

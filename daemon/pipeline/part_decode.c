@@ -174,6 +174,21 @@ static void bridge_done(struct feed *feed) {
                 feed->need_bytes = 2 * feed->carry_bytes;
 }
 
+/*
+ * A record that is longer than a part would be carried over one part after the other, in memory
+ * that no ticket pays for. Parts as long as that are asked for instead, from the record on.
+ */
+static bool outgrow(struct feed *feed) {
+        uint64_t need = feed->need_bytes, quarter = feed->pipeline->options.inflight_bytes / 4;
+
+        if (need <= feed->part_bytes || need > feed->file->listed_bytes ||
+            feed_offset(feed) > feed->file->listed_bytes - need)
+                return false; /* or it goes on behind the end: it is not written yet */
+        feed->part_bytes = max_u64(need, min_u64(2 * need, quarter));
+        part_ask_again(feed);
+        return true;
+}
+
 static void task_done(struct feed *feed, struct decoder_task *task) {
         struct job *job = part_first(feed);
         uint64_t before = feed->next.offset;
@@ -197,12 +212,14 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         feed->search_offset = task->input.search_offset;
         feed->need_bytes = task->result == STAGE_MORE ? task->need_bytes : 0;
         feed->file->loaded_bytes = feed->next.offset;
-        if (feed->broken)
+        if (feed->broken) {
                 step_back(feed);
-        else if (feed->bridging)
-                bridge_done(feed);
-        else if (job)
-                part_done(feed, job);
+        } else if (!outgrow(feed)) {
+                if (feed->bridging)
+                        bridge_done(feed);
+                else if (job)
+                        part_done(feed, job);
+        }
         part_decode_advance(feed);
         pipeline_touch(feed->pipeline);
 }

@@ -578,13 +578,10 @@ static bool lane_walk(struct lane *lane, uint64_t limit_bytes, uint64_t *walked,
                 }
                 if (feed->file->settled)
                         continue;
+                *walked += feed_estimate_under_way(feed);
                 if (*walked >= limit_bytes || !visit(userdata, feed, NULL))
                         return false;
-                *walked += feed_estimate(
-                        feed, feed->file->listed_bytes == UINT64_MAX ||
-                                              feed->next.offset > feed->file->listed_bytes
-                                      ? 0
-                                      : feed->file->listed_bytes - feed->next.offset);
+                *walked += feed_estimate(feed, feed_left(feed));
         }
         return true;
 }

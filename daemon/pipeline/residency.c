@@ -203,12 +203,6 @@ void residency_grant(struct pipeline *pipeline) {
         }
 }
 
-uint64_t residency_room_unused(const struct pipeline *pipeline) {
-        uint64_t unused = ring_free_count(pipeline->ring) * pipeline->segment_bytes;
-
-        return unused > pipeline->committed_bytes ? unused - pipeline->committed_bytes : 0;
-}
-
 /*
  * What a job may count on of so many segments: less what the decoders' stock takes as soon as they
  * have work, and what is committed with the scraps that are left at the ends of segments.
@@ -219,6 +213,10 @@ static uint64_t room_in_bytes(const struct pipeline *pipeline, uint64_t segments
         uint64_t room = segments * pipeline->segment_bytes;
 
         return room > taken ? room - taken : 0;
+}
+
+uint64_t residency_room_unused(const struct pipeline *pipeline) {
+        return room_in_bytes(pipeline, ring_free_count(pipeline->ring));
 }
 
 uint64_t residency_room_unneeded(const struct pipeline *pipeline) {

@@ -122,6 +122,12 @@ static void schedule_reader(struct reader *reader) {
         if (issue_by_room(reader) != OUTCOME_ROOM)
                 return;
         reader->job_held_back = true;
+        /*
+         * While it has something to deliver, room will come of that; a job that its quota pays for
+         * would only throw out what it needs later.
+         */
+        if (!list_is_empty(&reader->ready))
+                return;
         reader_walk(reader, reader_ahead_bytes(reader), issue_by_quota, &walk);
 }
 

@@ -234,6 +234,30 @@ def test_a_source_that_was_never_listed_ends_the_stream(start, tmp_path, serve):
             client._note(json.loads(body))
 
 
+def test_records_longer_than_a_part(start, tmp_path, serve):
+    """They arrive whole, and what is read twice until parts are long enough is little."""
+    from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    tree = tmp_path / "logs"
+    tree.mkdir()
+    with open(tree / NAME, "wb") as file:
+        writer = RecordWriter(file)
+        for step in range(8):
+            writer.write(event_pb2.Event(step=step, wall_time=1.0, summary=summary_pb2.Summary(value=[
+                summary_pb2.Summary.Value(tag="large", tensor=tensor_pb2.TensorProto(
+                    dtype=7, string_val=[os.urandom(1000) * 3000], tensor_shape={"dim": [{"size": 1}]})),
+                summary_pb2.Summary.Value(tag="small", simple_value=step)])).SerializeToString())
+    server = serve(tree)
+    daemon = start("--set", "fetch.part=1M", "--set", "fetch.inflight=32M", server.url)
+    with Client(daemon.socket_path) as client:
+        rows, _ = hrclient.scalar_rows(client.subscribe(order="sorted").entries())
+        assert [row[2:] for row in rows[NAME]] == [(step, 1.0, "small", step) for step in range(8)]
+    reads = [request for request in server.requests() if request["kind"] == "read"]
+    size = (tree / NAME).stat().st_size
+    assert sum(request["bytes"] for request in reads) < 2 * size
+
+
 def test_growth_on_a_server_without_ranges(start, tmp_path, serve):
     tree = write_tree(tmp_path / "logs", runs=2, steps=100)
     path = next((tree / "run1").iterdir())
