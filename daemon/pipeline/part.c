@@ -125,6 +125,7 @@ void part_ask_again(struct feed *feed) {
                 feed->search_offset = 0;
                 feed->issued_offset = feed->next.offset;
         }
+        feed->probe |= feed->file->listed_bytes == UINT64_MAX; /* nobody has said where it ends */
         feed_set_hungry(feed);
 }
 
