@@ -275,11 +275,11 @@ def test_growth_on_a_server_without_ranges(start, tmp_path, serve):
 
 def test_sizes_that_no_listing_tells_and_no_ranges(start, tmp_path, serve):
     """The file is larger than the first request for it, which the server answers with all of it."""
-    tree = write_tree(tmp_path / "logs", runs=1, steps=80000)
+    tree = write_tree(tmp_path / "logs", runs=1, steps=30000)
     (tree / "manifest.json").write_text(json.dumps([{"name": str(path.relative_to(tree))} for path in tree.rglob("*tfevents*")]))
     server = serve(tree)
     server.control({"path": "*tfevents*", "fault": "no_range"})
-    daemon = start("--set", "poll=never", server.url + "manifest.json")
+    daemon = start("--set", "poll=never", "--set", "fetch.part=1M", server.url + "manifest.json")
     with Client(daemon.socket_path) as client:
         assert client.call("wait_loaded")["failed_count"] == 0
         follower = Follower(client)
