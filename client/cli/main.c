@@ -60,6 +60,14 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         }
 }
 
+/* What argp prints (--help, --version) must not be lost in silence, either. */
+static void close_output(void) {
+        if (fclose(stdout) != 0 && errno != EPIPE) {
+                complain("standard output", strerror(errno), NULL);
+                _exit(EXIT_DAMAGE);
+        }
+}
+
 int main(int argc, char **argv) {
         static const struct argp argp = { .parser = parse,
                                           .args_doc = "COMMAND [ARGUMENTS]",
@@ -72,6 +80,7 @@ int main(int argc, char **argv) {
          * first.
          */
         signal(SIGPIPE, SIG_IGN);
+        atexit(close_output);
         argp_err_exit_status = EXIT_USAGE;
         argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice);
         if (!choice.command)

@@ -210,6 +210,13 @@ def test_no_home_and_no_runtime_directory(tree):
     assert done.returncode == 0 and rows(done.stdout) == expected_rows(tree)
 
 
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("dump", "."), ("ls", ".")])
+def test_a_full_disk_is_an_error(tree, arguments):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([BUILD / "headrace", *arguments], stdout=full, stderr=subprocess.PIPE, cwd=tree, timeout=60)
+    assert done.returncode == 1 and b"standard output" in done.stderr
+
+
 def test_csv_has_every_scalar(tree):
     import csv
 
