@@ -24,7 +24,10 @@ struct block {
         uint32_t record_count; /* likewise the exact number */
         uint32_t crc32c;       /* of its extent; not known of a joined one */
         bool joined, damaged, late, refetched;
-        bool lost; /* it can no longer be read as it was */
+        /* In a row. After the first the source is listed: the file may be another one by now. */
+        unsigned refetch_failures;
+        uint64_t refetch_attempt; /* not before the source has had so many listings */
+        bool lost;                /* it can no longer be read as it was */
         bool resident;
         uint32_t segment, offset_bytes; /* where, if it is resident */
         struct list in_segment;         /* the segment's blocks, or those that just left it */

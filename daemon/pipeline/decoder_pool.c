@@ -308,7 +308,7 @@ void decoder_pool_submit(struct decoder_pool *pool, struct decoder_task *task) {
         pool->running++;
         pthread_mutex_lock(&pool->lock);
         list_append(&pool->tasks, &task->node);
-        pthread_cond_signal(&pool->work);
+        pthread_cond_broadcast(&pool->work); /* who waits for a segment waits there, too */
         pthread_mutex_unlock(&pool->lock);
 }
 

@@ -161,6 +161,7 @@ void feed_fail(struct feed *feed, const struct store_failure *failure) {
         feed->issued_offset = feed_offset(feed);
         feed->failures++;
         feed->late = true;
+        feed->probe |= feed->file->listed_bytes == UINT64_MAX; /* nothing has answered that yet */
         feed->retry_at_ns = uv_hrtime() + (RETRY_FIRST_NS << doublings);
         list_remove(&feed->hungry);
         list_remove(&feed->failed);

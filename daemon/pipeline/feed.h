@@ -29,8 +29,8 @@ struct feed {
         uint64_t need_bytes;        /* the item at next is at least that long */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */
         bool checked;
-        bool probe;           /* the listing does not say whether there is more */
-        bool has_values;      /* not only event marks */
+        bool probe;      /* the listing does not say whether there is more */
+        bool has_values; /* not only event marks */
         /* Of a part: grows with the largest record, so that none lies in more than two. */
         uint64_t part_bytes;
         bool no_ranges;       /* the server ignores ranges: read whole */

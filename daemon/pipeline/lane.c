@@ -289,6 +289,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
 
                 /* storage may have it again: one more try for each reader that comes */
                 block->lost = false;
+                block->refetch_failures = 0;
                 if (!block->resident || !cursor_wants(cursor, block))
                         continue;
                 reader->need[block->segment]++;
@@ -399,7 +400,9 @@ void cursor_restart(struct cursor *cursor) {
                                                       .run_id = file->run->id,
                                                       .generation = file->version,
                                               });
-        cursor->begun_version = 0;
+        /* What was announced counts as begun: should it be replaced in its turn, that is said, too. */
+        if (cursor->begun_version)
+                cursor->begun_version = file->version;
         if (feed_block_at(cursor->feed, cursor->position))
                 cursor_make_ready(cursor);
 }

@@ -7,16 +7,36 @@
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/residency.h"
 
-static void refetch_lost(struct job *job) {
+#define TRIES_MOST 3u
+
+/*
+ * It could not be read, or is not what it was. The file may be another one by now, or storage may
+ * have failed in passing: before the next try the source is listed. Then the block is lost.
+ */
+static void refetch_failed(struct job *job) {
         struct block *block = job->block;
         struct feed *feed = job->feed;
+        struct watch *watch = feed->file->run->source->watch;
 
         job_end(job);
         if (!block)
                 return;
-        block->lost = true;
-        readers_block_lost(feed, block);
-        watch_now(feed->file->run->source->watch); /* the file may be another one by now */
+        if (++block->refetch_failures >= TRIES_MOST) {
+                block->lost = true;
+                readers_block_lost(feed, block);
+                return;
+        }
+        block->refetch_attempt = watch_next_attempt(watch);
+        watch_now(watch);
+        readers_block_evicted(feed, block);
+}
+
+bool refetch_is_wanted(const struct block *block) {
+        return !block->resident && !block->job && !block->lost;
+}
+
+bool refetch_is_due(const struct block *block) {
+        return block->feed->file->run->source->attempts >= block->refetch_attempt;
 }
 
 /*
@@ -49,6 +69,7 @@ static void refetch_resident(struct job *job, const struct decoder_event *event)
         block->crc32c = extent->crc32c;
         block->joined = false;
         block->refetched = true;
+        block->refetch_failures = 0;
         pipeline->counters.refetched_blocks++;
         residency_add(pipeline, block, event->segment, event->offset_bytes);
         readers_block_resident(job->feed, block);
@@ -64,7 +85,7 @@ static void on_task(struct decoder_task *task, const struct decoder_event *event
         }
         job->decoding = false;
         if (job->block && !job->block->resident)
-                refetch_lost(job);
+                refetch_failed(job);
         else
                 job_end(job);
         if (feed->gone && !feed_has_tasks(feed))
@@ -77,7 +98,7 @@ static void on_read(void *userdata, const struct fetch_result *result) {
 
         pipeline_touch(job->feed->pipeline);
         if (result->failure.class != STORE_OK || result->size_bytes < job->size_bytes) {
-                refetch_lost(job);
+                refetch_failed(job);
                 return;
         }
         job->task.input = feed_input(job->feed, result->buffer, job->offset, result->size_bytes);

@@ -32,28 +32,36 @@ static enum outcome outcome_of(int r) {
 
 static enum outcome issue_absent(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
+        bool waits = false;
         int r = 0;
 
         for (size_t i = block_index_find(&feed->index, cursor->position);
              r == 0 && i < feed->index.count; i++) {
                 struct block *block = feed->index.blocks[i];
 
-                if (!block->resident && !block->job && !block->lost)
+                if (!refetch_is_wanted(block))
+                        continue;
+                if (refetch_is_due(block))
                         r = refetch_start(feed, block, residency_room_unneeded(feed->pipeline),
                                           NULL);
+                else
+                        waits = true;
         }
-        return outcome_of(r);
+        return r == 0 && waits ? OUTCOME_BUSY : outcome_of(r);
 }
 
 /* The absent blocks that the cursor wants, then the unread bytes, while there is room. */
 static enum outcome issue_for_cursor(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
-        enum outcome outcome = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
+        enum outcome absent = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
+        enum outcome unread = OUTCOME_ALL;
 
-        while (outcome == OUTCOME_ALL && feed_is_hungry(feed))
-                outcome = outcome_of(
+        if (absent == OUTCOME_WINDOW || absent == OUTCOME_ROOM)
+                return absent;
+        while (unread == OUTCOME_ALL && feed_is_hungry(feed))
+                unread = outcome_of(
                         part_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
-        return outcome;
+        return unread == OUTCOME_ALL ? absent : unread;
 }
 
 static enum outcome issue_for_lane(struct lane *lane) {
@@ -102,7 +110,7 @@ static bool issue_by_quota(void *userdata, struct feed *feed, struct block *bloc
         uint64_t quota_bytes = reader_quota_left(walk->reader) * feed->pipeline->segment_bytes;
         int r = 0;
 
-        if (block ? block->resident || block->job || block->lost : !feed_is_hungry(feed))
+        if (block ? !refetch_is_wanted(block) || !refetch_is_due(block) : !feed_is_hungry(feed))
                 return true;
         if (quota_bytes == 0) {
                 walk->held_back = true;

@@ -732,6 +732,12 @@ START_TEST(what_nobody_needs_goes_first) {
 }
 END_TEST
 
+/* A block that cannot be fetched asks for a listing before the next try. */
+static void drain_through_listings(struct session *session) {
+        for (drain(session); rig.store->callbacks; drain(session))
+                rig_list();
+}
+
 START_TEST(a_block_that_changed_is_lost) {
         struct session first, second;
         struct rig_file *file;
@@ -749,13 +755,42 @@ START_TEST(a_block_that_changed_is_lost) {
         session_begin(&second, NULL);
         rig_quiet();
         drain(&second);
+        ck_assert_uint_eq(second.lost, 0);
+        ck_assert_uint_eq(rig.store->lists, lists + 1); /* it may be another file by now */
+        drain_through_listings(&second);
+        ck_assert_uint_eq(rig.store->lists, lists + 2);
         ck_assert_uint_gt(second.lost, 0);
         ck_assert_uint_eq(second.records + second.lost, (uint64_t)file->steps + 1);
         ck_assert_int_eq(second.next_step[0], file->steps);
-        rig_quiet();
-        ck_assert_uint_eq(rig.store->lists, lists + 1); /* it may be another file by now */
-        rig_list();
         session_end(&first);
+        session_end(&second);
+        rig_end();
+}
+END_TEST
+
+/* The read at that place fails for good, and the listing that follows has the file as it was. */
+static void fail_one_read(unsigned at) {
+        fake_store_fail(rig.store, at, STORE_PERMANENT, "403");
+        rig_quiet();
+        if (rig.store->callbacks)
+                rig_list();
+}
+
+START_TEST(a_block_that_fails_in_passing_is_not_lost) {
+        struct session first, second;
+
+        rig_begin(NULL);
+        rig_add_file("run/1.tfevents", 2 * STEPS_OF_A_RING);
+        session_begin(&first, NULL);
+        rig_list();
+        drain(&first);
+        session_end(&first);
+        session_begin(&second, NULL);
+        rig_quiet();
+        fail_one_read(0);
+        fail_one_read(rig.store->read_count - 1);
+        drain_through_listings(&second);
+        session_must_be_complete(&second);
         session_end(&second);
         rig_end();
 }
@@ -776,10 +811,9 @@ START_TEST(what_was_lost_may_come_back) {
         session_end(&first);
         session_begin(&second, NULL);
         rig_quiet();
-        fake_store_fail(rig.store, 0, STORE_PERMANENT, "403");
-        rig_quiet();
-        if (rig.store->callbacks)
-                rig_list();
+        fail_one_read(0);
+        fail_one_read(rig.store->read_count - 1);
+        fail_one_read(rig.store->read_count - 1);
         drain(&second);
         ck_assert_uint_gt(second.lost, 0);
         session_end(&second);
@@ -1479,11 +1513,12 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
             stopped_sessions_cost_no_reads, what_nobody_needs_goes_first,
             a_record_larger_than_the_ring_comes_whole, a_block_that_changed_is_lost,
-            what_was_lost_may_come_back, growth_is_read_from_where_it_was,
-            an_unfinished_record_waits_for_its_end, a_file_that_shrank_begins_anew,
-            a_file_that_only_looks_grown_begins_anew, a_file_that_is_gone_is_withdrawn,
-            a_file_may_go_at_any_moment, a_file_may_be_replaced_while_blocks_are_fetched_again,
-            a_stream_goes_on_at_a_position, from_now_only_what_comes, wait_loaded_makes_demand,
+            a_block_that_fails_in_passing_is_not_lost, what_was_lost_may_come_back,
+            growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end,
+            a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
+            a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
+            a_file_may_be_replaced_while_blocks_are_fetched_again, a_stream_goes_on_at_a_position,
+            from_now_only_what_comes, wait_loaded_makes_demand,
             wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
             wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests,
             reload_answers_when_the_news_are_known, payload_reads_one_value_again,
