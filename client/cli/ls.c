@@ -36,17 +36,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         case ARGP_KEY_INIT:
                 state->child_inputs[0] = &arguments->common;
                 return 0;
-        case ARGP_KEY_ARG:
-                if (arguments->url)
-                        argp_error(state, "%s: one URL at a time", argument);
-                arguments->url = argument;
-                return 0;
-        case ARGP_KEY_END:
-                if (!arguments->url)
-                        argp_error(state, "a URL or a directory is missing");
-                return 0;
         default:
-                return ARGP_ERR_UNKNOWN;
+                return command_parse_url(key, argument, state, &arguments->url);
         }
 }
 
