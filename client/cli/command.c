@@ -61,12 +61,37 @@ void complain_file(const char *path, const char *text) {
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
+error_t command_parse_url(int key, char *argument, struct argp_state *state, const char **url) {
+        switch (key) {
+        case ARGP_KEY_ARG:
+                if (*url)
+                        argp_error(state, "%s: one URL at a time", argument);
+                *url = argument;
+                return 0;
+        case ARGP_KEY_END:
+                if (!*url)
+                        argp_error(state, "a URL or a directory is missing");
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
 char *command_shown(const char *url) {
         char *normal;
 
         if (!source_url_has_scheme(url) || source_url_normalize(url, &normal) < 0)
                 return strdup(url);
         return normal;
+}
+
+/* The reason, without the thing in front of it that is named anyway. */
+static const char *without_thing(const char *reason, const char *thing) {
+        size_t size = thing ? strlen(thing) : 0;
+
+        if (thing && strncmp(reason, thing, size) == 0 && strncmp(reason + size, ": ", 2) == 0)
+                return reason + size + 2;
+        return reason;
 }
 
 int command_open(const struct common *common, const char *url,
@@ -94,7 +119,8 @@ int command_open(const struct common *common, const char *url,
                 way_out = "install headraced beside headrace, or name it in HEADRACE_DAEMON";
         else if (common->socket)
                 way_out = "without --socket a daemon of its own is started";
-        complain(r == -EINVAL ? "arguments" : shown, error ? error : strerror(ENOMEM), way_out);
+        complain(shown ? shown : "daemon", error ? without_thing(error, url) : strerror(ENOMEM),
+                 way_out);
         return r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
 }
 
@@ -110,6 +136,9 @@ static const char *way_out_of(const char *reason) {
                 { "EACCES", "reading it needs the right to list the directory (r and x)" },
                 { "401", "the server wants a login: put it into the URL or ~/.netrc" },
                 { "403", "the server does not let this identity list it" },
+                { "refused", "is the server up, and the port right?" },
+                { "resolve", "is the name of the host right?" },
+                { "tls ", "is it an https server? CURL_CA_BUNDLE names the certificates to trust" },
                 { "ENOTDIR", "name the directory that holds the event files" },
         };
 
@@ -121,11 +150,8 @@ static const char *way_out_of(const char *reason) {
 }
 
 int command_failed(const struct hr_connection *connection, const char *thing, int r) {
-        const char *reason = hr_error(connection);
-        size_t size = strlen(thing);
+        const char *reason = without_thing(hr_error(connection), thing);
 
-        if (strncmp(reason, thing, size) == 0 && strncmp(reason + size, ": ", 2) == 0)
-                reason += size + 2;
         complain(thing, reason, r == HR_E_SOURCE ? way_out_of(reason) : NULL);
         return r == HR_E_SOURCE                    ? EXIT_SOURCE
                : r == HR_E_REFUSED || r == -EINVAL ? EXIT_USAGE
@@ -203,4 +229,29 @@ const char *command_below_prefix(const struct hr_connection *connection, const c
         if (name[size] == '\0')
                 return is_run ? "." : name;
         return name[size] == '/' ? name + size + 1 : name;
+}
+
+static void count_row(void *userdata, const json_t *row) {
+        (void)row;
+        ++*(size_t *)userdata;
+}
+
+int command_check_prefix(struct hr_connection *connection, const char *shown) {
+        CLEANUP(freep) char *reason = NULL;
+        size_t runs = 0;
+        int r;
+
+        if (!hr_prefix(connection) || !hr_prefix(connection)[0])
+                return EXIT_GOOD;
+        r = command_pages(connection, "runs", "runs", command_source_params(connection), count_row,
+                          &runs);
+        if (r)
+                return command_failed(connection, shown, r);
+        if (runs > 0)
+                return EXIT_GOOD;
+        if (asprintf(&reason, "no event files there, says the daemon that watches %s",
+                     hr_source(connection)) < 0)
+                reason = NULL;
+        complain(shown, reason ? reason : "no event files there", "is the name right?");
+        return EXIT_SOURCE;
 }

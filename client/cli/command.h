@@ -45,6 +45,9 @@ int command_status(int argc, char **argv);
  */
 void complain(const char *thing, const char *reason, const char *way_out);
 
+/* For a parser of argp: the one URL that the command wants. ARGP_ERR_UNKNOWN: the key is another. */
+error_t command_parse_url(int key, char *argument, struct argp_state *state, const char **url);
+
 /*
  * The URL as it may be shown: without user, password and query; a path as it was typed. NULL: no
  * memory. The caller frees.
@@ -68,6 +71,11 @@ int command_pages(struct hr_connection *connection, const char *method, const ch
 
 /* Parameters that name the connection's source and the runs below its prefix. */
 json_t *command_source_params(const struct hr_connection *connection);
+
+/*
+ * The URL may lie below the daemon's source: complains if no run does. EXIT_GOOD or EXIT_SOURCE.
+ */
+int command_check_prefix(struct hr_connection *connection, const char *shown);
 
 /* True for the row of `sources` that stands for what was opened: a private daemon has no other. */
 bool command_is_source(const struct hr_connection *connection, const json_t *row);

@@ -231,6 +231,9 @@ static int finish(struct dump *dump, int r) {
                 complain(arguments->shown, strerror(ENOMEM), NULL);
         else if (r != HR_END)
                 return command_failed(connection, arguments->shown, r);
+        code = command_check_prefix(connection, arguments->shown);
+        if (code != EXIT_GOOD)
+                return code;
         code = command_name_damage(connection, arguments->shown, arguments->runs.items);
         return code ? code : dump->code;
 }

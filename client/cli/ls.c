@@ -204,14 +204,18 @@ static int print_listing(struct listing *listing, const struct requests *request
 
 /* ---- Work ------------------------------------------------------------------------------------ */
 
+/* A daemon that has been running looks at storage once more: nobody may have asked it for long. */
 static int wait_loaded(struct hr_connection *connection, const char *url) {
         json_t *params = json_pack("{s:s}", "source", hr_source(connection));
         CLEANUP(freep) char *text = json_dumps(params, JSON_COMPACT);
-        int r;
+        int r = 0;
 
         json_decref(params);
         progress_begin(connection, url);
-        r = hr_call(connection, "wait_loaded", text, NULL);
+        if (!hr_daemon_is_private(connection))
+                r = hr_call(connection, "reload", text, NULL);
+        if (r == 0)
+                r = hr_call(connection, "wait_loaded", text, NULL);
         progress_end(connection);
         return r;
 }
@@ -240,7 +244,7 @@ static int list_and_print(const struct arguments *arguments, struct hr_connectio
         r = list(connection, arguments->shown, &listing, &requests);
         if (r) {
                 code = command_failed(connection, arguments->shown, r);
-        } else {
+        } else if ((code = command_check_prefix(connection, arguments->shown)) == EXIT_GOOD) {
                 r = print_listing(&listing, &requests, arguments->is_json);
                 if (r == 0 && fflush(stdout) != 0 && errno != EPIPE)
                         r = -errno;

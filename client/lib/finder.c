@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "client/lib/call.h"
@@ -145,6 +146,7 @@ static int take_source(struct hr_connection *connection, const char *url) {
         json_t *sources = json_object_get(connection->hello, "sources"), *source, *below;
         size_t index, best_size = 0, prefix_size;
         const char *best = NULL;
+        struct stat status;
 
         json_array_foreach(sources, index, source) {
                 const char *candidate = json_string_value(source);
@@ -156,6 +158,10 @@ static int take_source(struct hr_connection *connection, const char *url) {
                 }
         }
         if (!best)
+                return -ENOENT;
+        /* Below a source there are runs to ask for; one file alone is for a daemon of its own. */
+        if (url[best_size] && !source_url_has_scheme(url) && stat(url, &status) == 0 &&
+            S_ISREG(status.st_mode))
                 return -ENOENT;
         /* A prefix that is no UTF-8 cannot be asked for. */
         below = json_string(url + best_size);

@@ -183,7 +183,9 @@ static void watch_failed(struct watch *watch, const struct store_failure *failur
         if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES ||
             uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
                 source->state = CATALOG_SOURCE_FAILING;
-        if (source->state == CATALOG_SOURCE_FAILING)
+        if (source->state == CATALOG_SOURCE_FAILING && watch->poll_ns > 0)
+                wait_ms = min_u64(RETRY_FAILING_MS, (uint64_t)watch->poll_ns / MS_PER_NS + 1);
+        else if (source->state == CATALOG_SOURCE_FAILING)
                 wait_ms = RETRY_FAILING_MS;
         else
                 wait_ms = wait_ms / 2 + (uint64_t)rand() % (wait_ms / 2 + 1);

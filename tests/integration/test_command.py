@@ -192,6 +192,27 @@ def test_a_running_daemon_is_used_for_what_lies_below_its_sources(start, tree):
     assert status["sources"][0]["files"] == 6
 
 
+def test_ls_looks_at_storage_again(start, tree):
+    daemon = start(tree)
+    headrace("ls", tree, "--socket", daemon.socket_path)
+    write_events(tree / "fresh" / NAME, ["loss"], 5)
+    runs = json.loads(headrace("ls", tree, "--json", "--socket", daemon.socket_path).stdout)["runs"]
+    assert "fresh" in [run["run"] for run in runs]
+    tree.rename(tree.parent / "away")
+    assert b"ENOENT" in headrace("ls", tree, "--socket", daemon.socket_path, code=3).stderr
+
+
+def test_what_is_not_below_a_running_daemons_source(start, tree):
+    daemon = start(tree)
+    for command in ("ls", "dump"):
+        done = headrace(command, tree / "none", "--socket", daemon.socket_path, code=3)
+        assert b"none" in done.stderr and str(tree).encode() in done.stderr
+    # One file alone is not for a daemon that watches directories: one of its own reads it.
+    path = next((tree / "run1").iterdir())
+    done = headrace("dump", path, env={"HEADRACE_SOCKET": str(daemon.socket_path)})
+    assert [len(some) for some in rows(done.stdout).values()] == [400]
+
+
 def test_check_says_whether_it_would_work(tree):
     def check(*arguments):
         return subprocess.run([BUILD / "headraced", "--check", *map(str, arguments)], capture_output=True, text=True, timeout=60)
@@ -200,6 +221,11 @@ def test_check_says_whether_it_would_work(tree):
     assert good.returncode == 0 and "6 runs" in good.stdout
     bad = check(tree / "none")
     assert bad.returncode == 3 and "ENOENT" in bad.stdout
+    nowhere = check("--socket", "/proc/nowhere/socket", tree)
+    assert nowhere.returncode == 3 and "/proc/nowhere" in nowhere.stdout
+    large = check("--ring", "900G", "--huge", "off", tree)
+    assert large.returncode == 3 and "more than the machine has" in large.stdout
+    assert "no sources" in check().stdout
     wrong = check("--set", "ring.sise=4M")
     assert wrong.returncode == 2 and "ring.size" in wrong.stderr
 
