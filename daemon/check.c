@@ -8,15 +8,18 @@
 #include <uv.h>
 
 #include "common/base.h"
+#include "common/socket_path.h"
 #include "daemon/discover/watch.h"
 #include "daemon/publish/ring.h"
 
+#define CHECK_E_PARTLY 1
 #define CHECK_E_SOURCE 3
 
 struct check {
         struct catalog catalog;
         size_t left; /* sources that have not been listed yet */
-        bool failed;
+        bool failed; /* something would not work */
+        bool partly; /* or not for all */
 };
 
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
@@ -35,6 +38,7 @@ static void check_report(struct check *check, const struct catalog_source *sourc
         if (source->state == CATALOG_SOURCE_OK) {
                 printf("%s: reachable, %zu runs, %zu files\n", source->name, source->run_count,
                        source->file_count);
+                check->partly |= source->unreadable_count > 0;
                 for (size_t i = 0; i < source->unreadable_count; i++)
                         printf("%s: cannot read %s: %s\n", source->name,
                                source->unreadable[i].directory.bytes,
@@ -85,8 +89,32 @@ static int check_source(struct check *check, uv_loop_t *loop,
         return 0;
 }
 
+/* Could it listen? */
+static void check_socket(struct check *check, const struct config *config) {
+        CLEANUP(freep) char *path = NULL, *directory = NULL;
+        int r = socket_path_listen(config->socket, &path, &directory);
+        char *slash;
+
+        if (r < 0) {
+                printf("socket: %s: %s\n", directory ? directory : "?", strerror(-r));
+                check->failed = true;
+                return;
+        }
+        free(directory);
+        directory = strdup(path);
+        slash = directory ? strrchr(directory, '/') : NULL;
+        if (slash)
+                slash[slash == directory] = '\0';
+        if (access(slash ? directory : ".", W_OK | X_OK) < 0) {
+                printf("socket: %s: %s\n", slash ? directory : ".", strerror(errno));
+                check->failed = true;
+                return;
+        }
+        printf("socket: %s\n", path);
+}
+
 /* What the daemon would take of the machine, and which pages it would get. */
-static int check_machine(const struct config *config) {
+static int check_machine(struct check *check, const struct config *config) {
         CLEANUP(freep) char *error = NULL;
         struct sysinfo machine;
         struct ring_status status;
@@ -108,6 +136,11 @@ static int check_machine(const struct config *config) {
                (unsigned long long)((uint64_t)machine.totalram * machine.mem_unit >> 20),
                status.tier == RING_TIER_4K ? "4k" : "memfd-huge", status.tier_reason[0] ? " (" : "",
                status.tier_reason, status.tier_reason[0] ? ")" : "");
+        if (status.size_bytes + config->fetch_inflight_bytes >
+            (uint64_t)machine.totalram * machine.mem_unit) {
+                printf("memory: that is more than the machine has; make the ring smaller (-m)\n");
+                check->failed = true;
+        }
         printf("open files: %llu\n", (unsigned long long)files.rlim_max);
         ring_free(ring);
         return 0;
@@ -121,12 +154,15 @@ int check_run(const struct config *config) {
         if (r < 0)
                 return r;
         printf("config ok\n");
-        r = check_machine(config);
+        check_socket(&check, config);
+        r = check_machine(&check, config);
+        if (config->source_count == 0)
+                printf("no sources: nothing would be loaded\n");
         catalog_init(&check.catalog);
         for (size_t i = 0; r == 0 && i < config->source_count; i++)
                 r = check_source(&check, &loop, &config->sources[i]);
         uv_run(&loop, UV_RUN_DEFAULT);
         catalog_deinit(&check.catalog);
         MUST(uv_loop_close(&loop) == 0);
-        return r ? r : check.failed ? CHECK_E_SOURCE : 0;
+        return r ? r : check.failed ? CHECK_E_SOURCE : check.partly ? CHECK_E_PARTLY : 0;
 }

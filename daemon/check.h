@@ -8,7 +8,8 @@
 #include "daemon/core/config.h"
 
 /*
- * Prints what it finds on standard output. 0: all is well; 3: a source cannot be listed, or its URL
- * is wrong. -errno.
+ * Prints what it finds on standard output. 0: all is well; 1: some directories cannot be read; 3: it
+ * would not work: a source cannot be listed, the socket's directory cannot be written to, the machine
+ * has too little memory. -errno.
  */
 int check_run(const struct config *config);

@@ -133,14 +133,14 @@ static unsigned decoder_count(const struct pipeline *pipeline) {
  */
 static int prepare_least(const struct pipeline *pipeline) {
         uint32_t least = 2 * decoder_count(pipeline) + 1 + READER_FLOOR_SEGMENTS;
+        unsigned long long needed = least * pipeline->segment_bytes;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < least; i++)
                 r = ring_segment_prepare(pipeline->ring, i);
         if (r < 0)
                 log_error("no memory for the ring",
-                          "needed=%llu reason=%s; try a smaller ring (-m)",
-                          (unsigned long long)(least * pipeline->segment_bytes), strerror(-r));
+                          "needed=%llu reason=%s; try a smaller ring (-m)", needed, strerror(-r));
         return r;
 }
 
