@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
@@ -20,6 +21,7 @@
 
 #define ACCEPT_MOST 64 /* in one turn of the loop */
 #define SOCKET_MODE 0660
+#define SOCKET_GROUP "headrace"
 
 struct listener {
         uv_poll_t poll;
@@ -120,6 +122,18 @@ static int temporary_address(const char *path, struct sockaddr_un *ret_address) 
 }
 
 /*
+ * The system's daemon lets in who is in the group of that name, where there is one. Where it may not
+ * be given to it, the socket stays root's.
+ */
+static void give_to_group(const char *path) {
+        const struct group *group = geteuid() == 0 ? getgrnam(SOCKET_GROUP) : NULL;
+
+        if (group && chown(path, (uid_t)-1, group->gr_gid) < 0)
+                log_warning("cannot give the socket to its group", "group=%s reason=%s",
+                            SOCKET_GROUP, strerror(errno));
+}
+
+/*
  * A bound socket with its mode, under a temporary name. The lock is ours, so a file of that name is
  * a dead one's. Until chmod the mode is what umask leaves of 0777, but nobody can connect before
  * listen().
@@ -130,6 +144,7 @@ static int bind_temporary(struct listener *listener, const struct sockaddr_un *a
         unlink(address->sun_path);
         if (bind(listener->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
                 return -errno;
+        give_to_group(address->sun_path);
         if (chmod(address->sun_path, SOCKET_MODE) < 0 || stat(address->sun_path, &status) < 0 ||
             listen(listener->fd, 128) < 0) {
                 int error = -errno;

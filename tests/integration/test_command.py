@@ -213,6 +213,28 @@ def test_what_is_not_below_a_running_daemons_source(start, tree):
     assert [len(some) for some in rows(done.stdout).values()] == [400]
 
 
+def test_roots_socket_is_its_groups(tmp_path, tree):
+    """In a mount namespace of its own, with a group that this machine may not have."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a socket to a group")
+    shutil.copy("/etc/group", tmp_path / "group")
+    with open(tmp_path / "group", "a", encoding="utf-8") as file:
+        file.write("\nheadrace:x:54321:\n")
+    command = f"mount --bind {tmp_path}/group /etc/group && exec {BUILD}/headraced --socket {tmp_path}/s {tree}"
+    process = subprocess.Popen(["unshare", "--mount", "sh", "-c", command], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "s").exists():
+        if process.poll() is not None:
+            pytest.skip("no mount namespaces here: " + process.stderr.read().decode())
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    status = (tmp_path / "s").stat()
+    process.terminate()
+    assert process.wait(30) == 0
+    process.stderr.close()
+    assert (status.st_gid, status.st_mode & 0o777) == (54321, 0o660)
+
+
 def test_check_says_whether_it_would_work(tree):
     def check(*arguments):
         return subprocess.run([BUILD / "headraced", "--check", *map(str, arguments)], capture_output=True, text=True, timeout=60)
@@ -241,6 +263,39 @@ def test_a_full_disk_is_an_error(tree, arguments):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([BUILD / "headrace", *arguments], stdout=full, stderr=subprocess.PIPE, cwd=tree, timeout=60)
     assert done.returncode == 1 and b"standard output" in done.stderr
+
+
+def closed(redirection, *command, **options):
+    """Runs it as a shell does that was told to close descriptors."""
+    return subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", *map(str, command)], capture_output=True, timeout=60, **options)
+
+
+def test_a_closed_standard_output_is_an_error(tree):
+    for arguments in (["ls", tree], ["dump", tree], ["--help"]):
+        done = closed(">&-", BUILD / "headrace", *arguments)
+        assert (done.returncode, done.stderr) == (1, b"headrace: standard output: Bad file descriptor\n"), arguments
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
+def test_other_closed_descriptors_do_no_harm(tree, redirection):
+    done = closed(redirection, BUILD / "headrace", "dump", tree)
+    assert done.returncode == 0
+    assert rows(done.stdout) == expected_rows(tree)
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_daemon_without_standard_descriptors(tree, tmp_path, redirection):
+    path = tmp_path / "s"
+    daemon = subprocess.Popen(["sh", "-c", f'exec "$@" {redirection}', "sh", BUILD / "headraced", "--socket", path, "--ring", "4M", tree])
+    try:
+        while subprocess.run([BUILD / "headrace", "status", "--socket", path], capture_output=True, timeout=60).returncode == 3:
+            assert daemon.poll() is None
+        assert rows(headrace("dump", tree, "--socket", path).stdout) == expected_rows(tree)
+        daemon.terminate()
+        assert daemon.wait(60) == 0
+    finally:
+        daemon.kill()
+        daemon.wait()
 
 
 def test_csv_has_every_scalar(tree):
