@@ -59,7 +59,7 @@ $(BUILD)/libraries.mk: FORCE
 	   for package in $(PACKAGES); do echo "LIBS_$$package := $$(pkg-config --libs $$package)"; done; } >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-LIBS := -Wl,--as-needed $(foreach package,$(filter-out check,$(PACKAGES)),$(LIBS_$(package))) -lm
+LIBS := -Wl,--as-needed $(foreach package,$(filter-out check,$(PACKAGES)),$(LIBS_$(package))) -lm -ldl
 
 # ---- Sources --------------------------------------------------------------------------------------------------------------------
 

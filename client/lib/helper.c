@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/lib/helper.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,6 +33,28 @@ static char *beside_this_program(void) {
         return access(path, X_OK) == 0 ? strdup(path) : NULL;
 }
 
+/* The one that was installed with this library, which is in lib/ or lib/ARCHITECTURE/ beside bin/. */
+static char *beside_this_library(void) {
+        static const char *const ways[] = { "../bin/headraced", "../../bin/headraced" };
+        static const char mark = 0;
+        Dl_info library;
+        int size;
+
+        /* A relative path may lead elsewhere by now. */
+        if (!dladdr(&mark, &library) || library.dli_fname[0] != '/')
+                return NULL;
+        size = (int)(strrchr(library.dli_fname, '/') + 1 - library.dli_fname);
+        for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+                CLEANUP(freep) char *path = NULL;
+
+                if (asprintf(&path, "%.*s%s", size, library.dli_fname, ways[i]) < 0)
+                        return NULL;
+                if (access(path, X_OK) == 0)
+                        return steal_pointer(&path);
+        }
+        return NULL;
+}
+
 static char *find_program(const char *given) {
         const char *environment = getenv("HEADRACE_DAEMON");
         char *found;
@@ -40,12 +63,8 @@ static char *find_program(const char *given) {
                 return strdup(given);
         if (environment && environment[0])
                 return strdup(environment);
-        if ((found = beside_this_program()))
+        if ((found = beside_this_program()) || (found = beside_this_library()))
                 return found;
-#ifdef HEADRACE_BINDIR
-        if (access(HEADRACE_BINDIR "/headraced", X_OK) == 0)
-                return strdup(HEADRACE_BINDIR "/headraced");
-#endif
         return strdup("headraced");
 }
 

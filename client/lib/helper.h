@@ -5,9 +5,9 @@
 #include <sys/types.h>
 
 /*
- * Finds headraced (given, HEADRACE_DAEMON, beside this program, where it was installed, PATH) and
- * starts it for the URL on its end of a socket pair. arguments (may be NULL) are more of them, NULL
- * at the end. *ret_program is what was started, the caller's to free; set where starting failed,
+ * Finds headraced (given, HEADRACE_DAEMON, beside this program, where this library was installed,
+ * PATH) and starts it for the URL on its end of a socket pair. arguments (may be NULL) are more of
+ * them, NULL at the end. *ret_program is what was started, the caller's to free; set where starting failed,
  * too. -errno of socketpair(2) and posix_spawn(3).
  */
 int helper_start(const char *given, const char *url, const char *const *arguments, int *ret_fd,

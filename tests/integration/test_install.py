@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -11,6 +12,23 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 # The plain build, also where the tests run with a sanitizer's.
 BUILD = os.environ.get("HEADRACE_MAKE_BUILD", "build")
 PROGRAM = '#include <headrace.h>\n#include <stdio.h>\nint main(void) { puts(hr_version()); return 0; }\n'
+
+OPENS = """#include <headrace.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+        struct hr_options options = HR_OPTIONS;
+        struct hr_connection *connection;
+        char *error = NULL;
+        options.daemon = HR_DAEMON_PRIVATE;
+        if (argc != 2 || hr_open(argv[1], &options, &connection, &error)) {
+                fprintf(stderr, "%s\\n", error ? error : "?");
+                return 1;
+        }
+        puts(hr_daemon_name(connection));
+        hr_close(connection);
+        return 0;
+}
+"""
 
 
 def make(*arguments):
@@ -53,6 +71,27 @@ def test_files_are_in_their_places(staged):
 def test_program_with_the_shared_library(staged, tmp_path):
     version = pkg_config(staged, "--modversion")[0]
     assert build_program(staged, tmp_path, *pkg_config(staged, "--cflags", "--libs")) == version
+
+
+@pytest.mark.parametrize("place", ["lib", "lib/some-linux-gnu"])
+def test_library_finds_the_daemon_that_was_installed_with_it(staged, tmp_path, place):
+    prefix = tmp_path / "elsewhere"
+    shutil.copytree(staged / "opt/headrace", prefix, symlinks=True)
+    (prefix / place).mkdir(exist_ok=True)
+    if place != "lib":
+        (prefix / "lib/libheadrace.so.1").rename(prefix / place / "libheadrace.so.1")
+    (tmp_path / "opens.c").write_text(OPENS)
+    (tmp_path / "logs").mkdir()
+    subprocess.run(["cc", "-o", tmp_path / "opens", tmp_path / "opens.c", *pkg_config(staged, "--cflags", "--libs")], check=True)
+
+    def opens():
+        return subprocess.run([tmp_path / "opens", tmp_path / "logs"], capture_output=True, text=True, timeout=60, cwd="/",
+                              env={"LD_LIBRARY_PATH": str(prefix / place), "PATH": "/nowhere", "HOME": str(tmp_path)})
+
+    found = opens()
+    assert (found.returncode, found.stderr) == (0, "")
+    (prefix / "bin/headraced").unlink()
+    assert opens().returncode == 1
 
 
 def test_program_with_the_static_library(staged, tmp_path):
