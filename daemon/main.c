@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "common/private_source.h"
+#include "common/standard_fds.h"
 #include "daemon/check.h"
 #include "daemon/core/config_key.h"
 #include "daemon/daemon.h"
@@ -202,7 +203,7 @@ int main(int argc, char **argv) {
         CLEANUP(freep) const char **urls = calloc((size_t)argc + 1, sizeof(urls[0]));
         struct arguments arguments = { .settings = settings, .urls = urls, .socket_fd = -1 };
 
-        if (!settings || !urls)
+        if (standard_fds_fill() < 0 || !settings || !urls)
                 return EXIT_FAILURE;
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&argp, argc, argv, 0, NULL, &arguments))

@@ -7,6 +7,7 @@
 
 #include "client/cli/command.h"
 #include "common/base.h"
+#include "common/standard_fds.h"
 
 static const struct command commands[] = {
         { "ls", "list the runs below a URL", command_ls },
@@ -75,6 +76,8 @@ int main(int argc, char **argv) {
         struct choice choice = { 0 };
         char name[64];
 
+        if (standard_fds_fill() < 0)
+                return EXIT_SOURCE;
         /*
          * A reader that leaves is noticed where it is written to, so that the bar and the daemon go
          * first.
