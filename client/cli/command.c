@@ -34,6 +34,10 @@ static error_t parse_common(int key, char *argument, struct argp_state *state) {
         case 'v':
                 common->verbose = true;
                 return 0;
+        case ARGP_KEY_END:
+                if (common->is_private && common->socket)
+                        argp_error(state, "--private starts a daemon, --socket uses one that runs");
+                return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
         }

@@ -76,13 +76,17 @@ static void list_add(struct list *list, const char *item, struct argp_state *sta
 
 static int word_value(const struct word *words, const char *argument, const char *option,
                       struct argp_state *state) {
-        const struct word *word = words;
+        char all[64] = "";
 
-        while (word->text && strcmp(word->text, argument) != 0)
-                word++;
-        if (!word->text)
-                argp_error(state, "--%s=%s: not one of %s, ...", option, argument, words[0].text);
-        return word->value;
+        for (const struct word *word = words; word->text; word++) {
+                size_t size = strlen(all);
+
+                if (strcmp(word->text, argument) == 0)
+                        return word->value;
+                snprintf(all + size, sizeof(all) - size, "%s%s", size ? ", " : "", word->text);
+        }
+        argp_error(state, "--%s=%s: not one of %s", option, argument, all);
+        return 0;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state) {

@@ -32,6 +32,10 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         case ARGP_KEY_ARG:
                 argp_error(state, "%s: status takes no argument", argument);
                 return 0;
+        case ARGP_KEY_END:
+                if (arguments->common.is_private)
+                        argp_error(state, "--private: status asks the daemon that runs");
+                return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
         }

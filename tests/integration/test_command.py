@@ -108,9 +108,15 @@ def test_an_empty_source_is_no_error(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("dump",), ("frobnicate",), ("dump", "x", "--format", "xml"), ("dump", "x", "--payload", "some"),
-                                       ("ls", "x", "y", "z", "--nonsense"), ("ls", "http://")])
+                                       ("ls", "x", "y", "z", "--nonsense"), ("ls", "http://"), ("ls", "x", "--private", "--socket", "s"),
+                                       ("status", "--private")])
 def test_usage_errors(arguments):
     assert headrace(*arguments, code=2).stderr
+
+
+def test_a_wrong_word_names_all_that_are_right():
+    for option, words in (("--format", b"jsonl, json, csv"), ("--payload", b"sha256, full, none"), ("--transport", b"map, inline")):
+        assert words in headrace("dump", "x", option, "wrong", code=2).stderr
 
 
 @pytest.mark.parametrize("url", ["/no/such/directory", "http://127.0.0.1:1/", "ftp://host/x"])
