@@ -26,6 +26,7 @@ docdir ?= $(datarootdir)/doc/headrace
 mandir ?= $(datarootdir)/man
 pkgconfigdir ?= $(libdir)/pkgconfig
 INSTALL ?= install
+LDCONFIG ?= ldconfig
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -105,7 +106,7 @@ $(2)/obj/flags: FORCE
 
 $(2)/obj/%.o: %.c $(2)/obj/flags
 	@mkdir -p $$(@D); $$(call say,CC,$$@)
-	$$(Q)$(3) $$(STANDARD) $$(WARNINGS) $$(LIBRARIES_CFLAGS) $$(CPPFLAGS) $$(CFLAGS) $(4) \
+	$$(Q)$(3) $$(STANDARD) $$(if $$(filter docs/%,$$<),-Iclient/include) $$(WARNINGS) $$(LIBRARIES_CFLAGS) $$(CPPFLAGS) $$(CFLAGS) $(4) \
 		-DHEADRACE_VERSION='"$(VERSION)"' -MMD -MP -c -o $$@ $$<
 
 # Archives are made anew, so that the object of a file that was removed does not linger in them.
@@ -235,10 +236,13 @@ install: all $(BUILD)/install/headrace ## install below PREFIX (/usr/local), sta
 		client/headrace.pc.in >$(DESTDIR)$(pkgconfigdir)/headrace.pc
 	for page in $(wildcard docs/man/*.[1-8]); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.}/$${page##*/} || exit 1; done
+	$(if $(DESTDIR),,if [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin $(LDCONFIG); fi)
 
 dist: ## make the source archive of the last commit, the same to the byte each time
+	@test -e .git || { echo 'make dist: the archive is made from a git clone, and this is none' >&2; exit 1; }
 	@mkdir -p $(BUILD)
-	git archive --format=tar --prefix=headrace-$(VERSION)/ HEAD | gzip -n -9 >$(BUILD)/headrace-$(VERSION).tar.gz
+	git archive --format=tar --prefix=headrace-$(VERSION)/ -o $(BUILD)/headrace-$(VERSION).tar HEAD
+	gzip -n -9 -f $(BUILD)/headrace-$(VERSION).tar
 
 clean: ## remove what was built, but not the Python environment
 	rm -rf $(filter-out $(BUILD)/venv,$(wildcard $(BUILD)/*))

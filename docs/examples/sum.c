@@ -4,13 +4,11 @@
  *
  *      ./sum URL TAG
  *
- * With the library installed: #include <headrace.h>, and cc -o sum sum.c $(pkg-config --cflags
- * --libs headrace)
+ * With the library installed: cc -o sum sum.c $(pkg-config --cflags --libs headrace)
  */
+#include <headrace.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "client/include/headrace.h"
 
 int main(int argc, char **argv) {
         struct hr_subscription subscription = HR_SUBSCRIPTION;

@@ -131,6 +131,20 @@ def test_dist_is_the_same_each_time():
     assert len(archives) == 1
 
 
+def test_dist_without_git_makes_nothing(tmp_path):
+    shutil.copy(TOP / "Makefile", tmp_path)
+    done = subprocess.run(["make", "-C", tmp_path, "BUILD=build", "dist"], capture_output=True, text=True)
+    assert done.returncode != 0 and "git clone" in done.stderr
+    assert list(tmp_path.rglob("*.tar*")) == []
+
+
+@pytest.mark.parametrize("stage", ["", "stage"])
+def test_install_makes_the_library_known(tmp_path, stage):
+    """Root's, in its place; a staged one is not for this system."""
+    make("install", f"PREFIX={tmp_path}/prefix", f"DESTDIR={tmp_path / stage if stage else ''}", f"LDCONFIG=touch {tmp_path}/known")
+    assert (tmp_path / "known").exists() == (not stage and os.geteuid() == 0)
+
+
 def test_help_names_every_target():
     said = make("help")
     for target in ("all", "demo", "check", "bench", "fuzz", "soak", "sanitize", "lint", "format", "install", "dist", "clean"):
