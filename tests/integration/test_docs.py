@@ -90,7 +90,8 @@ def test_manual_page_has_every_option(program):
 @named(PAGES)
 def test_manual_page_has_no_other_option(path):
     known = options_of("headrace")[0] | options_of("headraced")[0]
-    assert long_options_in(page_text(path)) <= known
+    ours = re.sub(r"\$\(pkg-config [^)]*\)", "", page_text(path))
+    assert long_options_in(ours) <= known
 
 
 @named(DOCUMENTS)
