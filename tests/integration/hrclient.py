@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import struct
+import threading
 
 import numpy
 
@@ -23,6 +24,15 @@ RECORD = numpy.dtype([("step", "<i8"), ("wall_time", "<f8"), ("value", "<f8"), (
                       ("source_size", "<u4"), ("value_index", "<u4")])
 ENTRY = struct.Struct("<6I5Q")
 HEADER = struct.Struct("<BBHI")
+
+
+_LOCK = threading.Lock()
+
+
+def fence():
+    """Between our store and our load: without it each side may miss what the other has just written (docs/RING.md, "Waking")."""
+    with _LOCK:  # an atomic operation, which is a full fence
+        pass
 
 
 class RpcError(Exception):
@@ -244,6 +254,7 @@ class MapStream:
         """Sleeps until there is more than was taken. True, or False if the stream has been closed."""
         while self.tail() == self.taken:
             struct.pack_into("@I", self.ack, 64, 1)
+            fence()
             if self.tail() == self.taken:
                 if self.status():
                     return False
@@ -270,6 +281,7 @@ class MapStream:
     def acknowledge(self, position):
         old = struct.unpack_from("@Q", self.ack, 0)[0]
         self.acked[0] = position  # one store: pack_into() writes zeros first, and a counter that goes back is a lie
+        fence()
         kick_at = struct.unpack_from("@Q", self.queue, 128)[0]
         if old < kick_at <= position:
             self.client.send_frame(WAKE)
