@@ -87,28 +87,34 @@ void events_scalars(struct events *events, int64_t step, const char *tag, unsign
         add_record(events, payload, (uint64_t)(at - payload));
 }
 
-/*
- * Summary.Value: tag (1), tensor (8) of dtype DT_STRING (1 = 7), shape (2) empty, string_val (8).
- */
+/* Summary.Value: tag (1), tensor (8). */
+void events_tensor(struct events *events, int64_t step, const char *tag, const uint8_t *tensor,
+                   uint64_t size) {
+        CLEANUP(freep) uint8_t *value = malloc(size + 512);
+        CLEANUP(freep) uint8_t *summary = malloc(size + 512);
+        CLEANUP(freep) uint8_t *payload = malloc(size + 1024);
+        uint8_t *end, *at;
+
+        at = put_bytes(value, 0x0a, tag, strlen(tag));
+        at = put_bytes(at, 0x42, tensor, size);
+        end = put_bytes(summary, 0x0a, value, (uint64_t)(at - value));
+        at = put_head(payload, step);
+        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
+/* TensorProto: dtype (1) DT_STRING = 7, shape (2) empty, string_val (8). */
 void events_string(struct events *events, int64_t step, const char *tag, uint64_t bytes) {
         CLEANUP(freep) uint8_t *text = calloc(1, bytes + 1);
         CLEANUP(freep) uint8_t *tensor = malloc(bytes + 64);
-        CLEANUP(freep) uint8_t *value = malloc(bytes + 512);
-        CLEANUP(freep) uint8_t *summary = malloc(bytes + 512);
-        CLEANUP(freep) uint8_t *payload = malloc(bytes + 1024);
-        uint8_t *end = tensor, *at;
+        uint8_t *end = tensor;
 
         memset(text, 's', bytes);
         *end++ = 0x08;
         *end++ = 7;
         end = put_bytes(end, 0x12, "", 0);
         end = put_bytes(end, 0x42, text, bytes);
-        at = put_bytes(value, 0x0a, tag, strlen(tag));
-        at = put_bytes(at, 0x42, tensor, (uint64_t)(end - tensor));
-        end = put_bytes(summary, 0x0a, value, (uint64_t)(at - value));
-        at = put_head(payload, step);
-        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
-        add_record(events, payload, (uint64_t)(at - payload));
+        events_tensor(events, step, tag, tensor, (uint64_t)(end - tensor));
 }
 
 void events_free(struct events *events) {

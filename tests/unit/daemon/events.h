@@ -14,6 +14,9 @@ void events_version(struct events *events); /* file_version "brain.Event:2" */
 void events_scalar(struct events *events, int64_t step, const char *tag, float value);
 /* One Event with that many values, of the tag and of steps alike. */
 void events_scalars(struct events *events, int64_t step, const char *tag, unsigned count);
+/* A value with that TensorProto. */
+void events_tensor(struct events *events, int64_t step, const char *tag, const uint8_t *tensor,
+                   uint64_t size);
 /* A string tensor of one element of that many bytes. */
 void events_string(struct events *events, int64_t step, const char *tag, uint64_t bytes);
 void events_free(struct events *events);
