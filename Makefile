@@ -87,9 +87,10 @@ WRAPS := $(addprefix -Wl$(comma)--wrap=,tcase_create _mark_point $(FAILING))
 FUZZERS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_REPLAY := $(wildcard tests/fuzz/replay.c)
 BENCHES := $(sort $(wildcard tests/bench/*.c))
+DIFFERENTIAL := $(sort $(wildcard tests/differential/*.c))
 # Complete programs against the public header and the shared library only.
 EXAMPLES := $(if $(LIBRARY),$(sort $(wildcard docs/examples/*.c tests/integration/*.c tests/fault/*.c tests/conformance/*.c)))
-TESTING := $(UNIT_TESTS) $(UNIT_HELPERS) $(FUZZERS) $(FUZZ_REPLAY) $(BENCHES) $(EXAMPLES)
+TESTING := $(UNIT_TESTS) $(UNIT_HELPERS) $(FUZZERS) $(FUZZ_REPLAY) $(BENCHES) $(DIFFERENTIAL) $(EXAMPLES)
 VERSION_SCRIPT := client/lib/libheadrace.map
 
 # ---- Flavours -------------------------------------------------------------------------------------------------------------------
@@ -152,6 +153,10 @@ $(2)/bench/%: $(2)/obj/tests/bench/%.o $(2)/obj/all.a
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
 	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LIBS)
 
+$(2)/tests/differential/%: $(2)/obj/tests/differential/%.o $(2)/obj/all.a
+	@mkdir -p $$(@D); $$(call say,LD,$$@)
+	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LIBS)
+
 $(2)/examples/%: $(2)/obj/%.o $(2)/libheadrace.so
 	@mkdir -p $$(@D); $$(call say,LD,$$@)
 	$$(Q)$(3) $$(CFLAGS) $(4) $$(LDFLAGS) -pthread -Wl,-rpath,$$(abspath $(2)) -o $$@ $$^
@@ -160,6 +165,7 @@ $(1): $$(if $$(filter daemon/%,$$(MAINS)),$(2)/headraced) $$(if $$(filter client
 	$$(if $$(LIBRARY),$(2)/libheadrace.so $(2)/libheadrace.a)
 $(1)-tests: $(1) $$(patsubst tests/%.c,$(2)/tests/%,$$(UNIT_TESTS)) \
 	$$(if $$(FUZZ_REPLAY),$$(patsubst tests/fuzz/%.c,$(2)/tests/replay/%,$$(FUZZERS))) \
+	$$(patsubst tests/%.c,$(2)/tests/%,$$(DIFFERENTIAL)) \
 	$$(patsubst %.c,$(2)/examples/%,$$(EXAMPLES))
 
 .SECONDARY: $$(call $(1)_objects,$$(PRODUCT) $$(TESTING))

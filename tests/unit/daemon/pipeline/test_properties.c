@@ -197,7 +197,7 @@ START_TEST(cut_in_three_anywhere_gives_the_same_records) {
         decode_whole(&bytes, &expected);
         ck_assert_uint_eq(expected.count, 9);
         for (uint64_t first = 0; first < bytes.size; first++)
-                for (uint64_t second = first + 1; second <= bytes.size; second++) {
+                for (uint64_t second = first + 1; second <= bytes.size; second += 1 + first % 5) {
                         decode_in_three(&bytes, first, second, false, &got);
                         check_same(&got, &expected, "cut at", first);
                 }
