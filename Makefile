@@ -201,14 +201,21 @@ $(BUILD)/venv/complete: tests/requirements.txt scripts/bootstrap
 demo: all python ## load 546 event files from a slow server and check every record
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/demo
 
-check: all tests asan-tests tsan-tests python ## every test (under 12 minutes on two cores)
+FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZERS))
+
+$(BUILD)/fuzz/seeds/complete: scripts/fuzz-seeds $(BUILD)/tests/differential/decode
+	@mkdir -p $(@D)
+	@scripts/fuzz-seeds $(BUILD)/tests/differential/decode $(@D)
+	@touch $@
+
+check: all tests asan-tests tsan-tests python $(FUZZ_PROGRAMS) $(BUILD)/fuzz/seeds/complete ## every test (under 12 minutes on two cores)
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/check
 
 bench: all python $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCHES)) ## measure, beside limit programs and peers
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/bench $(BENCH)
 
-fuzz: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZERS)) ## fuzz each target for FUZZ_SECONDS (60)
-	@HEADRACE_BUILD=$(BUILD) scripts/fuzz $(FUZZ_SECONDS) $(notdir $^)
+fuzz: $(FUZZ_PROGRAMS) $(BUILD)/fuzz/seeds/complete $(BUILD)/asan/tests/differential/decode python ## fuzz each target for FUZZ_SECONDS (60)
+	@HEADRACE_BUILD=$(BUILD) scripts/fuzz $(FUZZ_SECONDS) $(notdir $(FUZZ_PROGRAMS))
 
 soak: all tests python ## repeat the tests in random order for SOAK_SECONDS (600)
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/check --soak $(SOAK_SECONDS)

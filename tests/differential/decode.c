@@ -2,10 +2,12 @@
 /*
  * Says how Events or event files are decoded, for comparison with another decoder (compare.py).
  *
- *      decode events|files   on standard input items, each after its size (u32, little-endian)
+ *      decode events|files|extents   on standard input items, each after its size (u32,
+ *                                    little-endian)
  *
  * One line of JSON for each item. Bytes and bits are in hex; an Event is told as daemon/decode
- * reads it, a file as block_decode() makes extents of it.
+ * reads it, a file by the records of the extents that block_decode() makes of it, or (extents) by
+ * their bytes.
  */
 #include <jansson.h>
 #include <openssl/sha.h>
@@ -166,27 +168,26 @@ static const char *const what_names[] = {
         [EVENT_NO_VALUE] = "other",
 };
 
-static json_t *tell_event(const uint8_t *payload, uint64_t size) {
-        json_t *told = json_object(), *values = json_array();
+static json_t *tell_values(const struct event *event) {
         const struct event_value *value;
+        json_t *told = json_array();
         struct event_cursor cursor;
+
+        event_cursor_init(&cursor, event);
+        while ((value = event_cursor_next(&cursor)))
+                json_array_append_new(told, tell_value(value));
+        MUST(json_array_size(told) == event->value_count);
+        return told;
+}
+
+static json_t *tell_event(const uint8_t *payload, uint64_t size) {
         struct event event;
 
-        if (event_decode(payload, size, &event)) {
-                json_decref(values);
+        if (event_decode(payload, size, &event))
                 return json_pack("{sb}", "accepted", 0);
-        }
-        event_cursor_init(&cursor, &event);
-        while ((value = event_cursor_next(&cursor)))
-                json_array_append_new(values, tell_value(value));
-        MUST(json_array_size(values) == event.value_count);
-        json_object_set_new(told, "accepted", json_true());
-        json_object_set_new(told, "step", json_integer(event.step));
-        json_object_set_new(told, "wall_time", bits_of(event.wall_time));
-        json_object_set_new(told, "what", json_string(what_names[event.what]));
-        json_object_set_new(told, "status", json_integer(event.session_status));
-        json_object_set_new(told, "values", values);
-        return told;
+        return json_pack("{sb sI so ss sI so}", "accepted", 1, "step", (json_int_t)event.step,
+                         "wall_time", bits_of(event.wall_time), "what", what_names[event.what],
+                         "status", (json_int_t)event.session_status, "values", tell_values(&event));
 }
 
 /* --- Files --- */
@@ -212,21 +213,31 @@ static json_t *tell_record(const struct extent_view *view, const struct extent_r
 }
 
 /* Extents follow one another: where one ends the next begins. */
-static void tell_extent(const uint8_t *image, const struct block_input *input,
-                        const struct block_output *output, json_t *records) {
+static struct extent_view view_of(const uint8_t *image, const struct block_input *input,
+                                  const struct block_output *output) {
         struct extent_view view;
 
         MUST(extent_view_init(&view, image, output->extent_bytes) == 0);
         MUST(extent_view_is_intact(&view) && view.record_count == output->record_count);
         MUST(view.header->begin_offset == input->begin.offset &&
              view.header->begin_index == input->begin.index);
-        for (uint32_t i = 0; i < view.record_count; i++)
-                json_array_append_new(records, tell_record(&view, extent_view_record(&view, i)));
+        return view;
 }
 
-static json_t *tell_file(const uint8_t *bytes, uint64_t size) {
+static void tell_records(const struct extent_view *view, json_t *told) {
+        for (uint32_t i = 0; i < view->record_count; i++)
+                json_array_append_new(told, tell_record(view, extent_view_record(view, i)));
+}
+
+static void tell_image(const struct extent_view *view, json_t *told) {
+        json_array_append_new(told, hex(view->bytes, view->size_bytes));
+}
+
+/* Calls tell_extent() for each. Returns where decoding would go on when the file has grown. */
+static uint64_t for_each_extent(const uint8_t *bytes, uint64_t size,
+                                void (*tell_extent)(const struct extent_view *view, json_t *told),
+                                json_t *told) {
         static _Alignas(EXTENT_ALIGNMENT) uint8_t segment[SEGMENT_BYTES];
-        json_t *records = json_array();
         struct block_output output;
         struct block_input input = {
                 .file = &file,
@@ -241,12 +252,28 @@ static json_t *tell_file(const uint8_t *bytes, uint64_t size) {
 
         do {
                 r = block_decode(&input, segment, SEGMENT_BYTES, &output);
-                if (output.extent_bytes > 0)
-                        tell_extent(segment, &input, &output, records);
+                if (output.extent_bytes > 0) {
+                        struct extent_view view = view_of(segment, &input, &output);
+
+                        tell_extent(&view, told);
+                }
                 input.begin = output.next;
         } while (r == STAGE_FULL);
-        return json_pack("{soso}", "records", records, "rest",
-                         json_integer((json_int_t)output.next.offset));
+        return output.next.offset;
+}
+
+static json_t *tell_file(const uint8_t *bytes, uint64_t size) {
+        json_t *records = json_array();
+        uint64_t rest = for_each_extent(bytes, size, tell_records, records);
+
+        return json_pack("{sosI}", "records", records, "rest", (json_int_t)rest);
+}
+
+static json_t *tell_extents(const uint8_t *bytes, uint64_t size) {
+        json_t *images = json_array();
+
+        for_each_extent(bytes, size, tell_image, images);
+        return images;
 }
 
 /* --- Items --- */
@@ -265,19 +292,19 @@ static uint8_t *read_item(uint32_t *ret_size) {
         return NULL;
 }
 
-int main(int argc, char **argv) {
-        json_t *(*tell)(const uint8_t *bytes, uint64_t size) = NULL;
+static const struct {
+        const char *name;
+        json_t *(*tell)(const uint8_t *bytes, uint64_t size);
+} modes[] = {
+        { "events", tell_event },
+        { "files", tell_file },
+        { "extents", tell_extents },
+};
+
+static void decode_items(json_t *(*tell)(const uint8_t *bytes, uint64_t size)) {
         uint8_t *bytes;
         uint32_t size;
 
-        if (argc == 2 && strcmp(argv[1], "events") == 0)
-                tell = tell_event;
-        if (argc == 2 && strcmp(argv[1], "files") == 0)
-                tell = tell_file;
-        if (!tell) {
-                fprintf(stderr, "usage: decode events|files\n");
-                return 2;
-        }
         while ((bytes = read_item(&size))) {
                 json_t *told = tell(bytes, size);
 
@@ -286,5 +313,15 @@ int main(int argc, char **argv) {
                 json_decref(told);
                 free(bytes);
         }
-        return ferror(stdin) || fflush(stdout) ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+        for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+                if (argc != 2 || strcmp(argv[1], modes[i].name) != 0)
+                        continue;
+                decode_items(modes[i].tell);
+                return ferror(stdin) || fflush(stdout) ? 1 : 0;
+        }
+        fprintf(stderr, "usage: decode events|files|extents\n");
+        return 2;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as an event file, or (first byte odd) as Events that get right frames around them.
- * Whatever comes out is a right extent, is the same when decoded again from its own bytes into just
- * its own room, and progress is made in every segment.
+ * Whatever comes out is a right extent, goes on where the one before it ended, and is the same when
+ * decoded again from its own bytes into just its own room; progress is made in every segment; and
+ * the records are those that come out when the file arrives in pieces (the rest of the first byte
+ * says how long).
  */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/base.h"
 #include "common/crc32c.h"
@@ -115,26 +118,125 @@ static bool may_differ(const struct block_output *output, bool ends_open) {
         return ends_open && output->search_offset && output->damage_count > 1;
 }
 
+/* All records of a file, whatever extents they are in. */
+struct digest {
+        uint64_t records, skipped, value;
+};
+
+static void digest_record(const struct extent_view *view, const struct extent_record *record,
+                          struct digest *digest) {
+        const struct extent_series *series = extent_view_series_of(view, record);
+        struct extent_record bare = *record;
+        struct extent_payload_view payload;
+        struct extent_string tag = { NULL, 0 };
+
+        if (series)
+                tag = extent_view_tag(view, series);
+        bare.series = 0;
+        if (record->payload_size)
+                bare.payload_offset = 0;
+        digest->value = XXH3_64bits_withSeed(&bare, sizeof(bare), digest->value);
+        digest->value = XXH3_64bits_withSeed(tag.bytes, tag.size, digest->value);
+        if (extent_view_payload(view, record, &payload) == 0)
+                digest->value = XXH3_64bits_withSeed(view->bytes + record->payload_offset,
+                                                     record->payload_size, digest->value);
+        digest->records++;
+}
+
+static void digest_extent(const struct extent_view *view, struct digest *digest) {
+        for (uint32_t i = 0; i < view->record_count; i++)
+                digest_record(view, extent_view_record(view, i), digest);
+        digest->skipped += view->header->skipped_count;
+}
+
+/* Goes on where the extent before it ended. */
+static void check_range(const struct block_input *input, const struct block_output *output,
+                        const struct extent_header *header) {
+        MUST(output->begin.offset == input->begin.offset &&
+             output->begin.index == input->begin.index);
+        MUST(header->begin_offset == output->begin.offset &&
+             header->begin_index == output->begin.index);
+        MUST(header->end_index == output->end.index &&
+             (header->end_index ? header->end_offset > output->end.offset
+                                : header->end_offset == output->end.offset));
+        MUST(output->next.offset == output->end.offset && output->next.index == output->end.index);
+        MUST(output->end.offset > output->begin.offset || output->end.index > output->begin.index);
+}
+
 static void check_block(const struct block_input *input, const struct block_output *output,
-                        const uint8_t *image, bool ends_open) {
+                        const uint8_t *image, bool ends_open, struct digest *digest) {
         struct extent_view view;
 
         MUST(extent_view_init(&view, image, output->extent_bytes) == 0 &&
              extent_view_is_intact(&view));
         MUST(view.size_bytes == output->extent_bytes && view.record_count == output->record_count);
+        check_range(input, output, view.header);
+        digest_extent(&view, digest);
         if (!may_differ(output, ends_open))
                 decode_again(input, output, image);
         if (view.record_count > 0)
                 decode_value(input, extent_view_record(&view, view.record_count - 1));
 }
 
+static struct digest decode_whole(struct block_input input, uint8_t *segment) {
+        struct digest digest = { 0 };
+        struct block_output output;
+        int r = STAGE_FULL;
+
+        while (r == STAGE_FULL) {
+                r = block_decode(&input, segment, SEGMENT_BYTES, &output);
+                MUST(r != STAGE_FULL || output.extent_bytes > 0);
+                if (output.extent_bytes > 0)
+                        check_block(&input, &output, segment, r == STAGE_MORE, &digest);
+                input.begin = output.next;
+        }
+        return digest;
+}
+
+/* The first `known` bytes of the file, of which what is not decoded yet is given again. */
+static int decode_up_to(struct block_input *input, const struct block_input *whole, uint64_t known,
+                        uint8_t *segment, struct digest *digest) {
+        uint64_t from = min_u64(input->begin.offset, known);
+        struct block_output output;
+        struct extent_view view;
+        int r;
+
+        input->bytes = whole->bytes + from;
+        input->bytes_offset = from;
+        input->size_bytes = known - from;
+        input->last = known == whole->size_bytes;
+        r = block_decode(input, segment, SEGMENT_BYTES, &output);
+        if (output.extent_bytes > 0) {
+                MUST(extent_view_init(&view, segment, output.extent_bytes) == 0);
+                digest_extent(&view, digest);
+        }
+        input->begin = output.next;
+        input->search_offset = output.search_offset;
+        return r;
+}
+
+static struct digest decode_pieces(const struct block_input *whole, uint64_t piece,
+                                   uint8_t *segment) {
+        struct block_input input = *whole;
+        struct digest digest = { 0 };
+        uint64_t known = 0;
+
+        /* "too large" is told before it is known whether the file is that long */
+        input.record_max_bytes = UINT64_MAX;
+        do {
+                known = min_u64(known + piece, whole->size_bytes);
+                while (decode_up_to(&input, whole, known, segment, &digest) == STAGE_FULL)
+                        ;
+        } while (known < whole->size_bytes);
+        return digest;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CLEANUP(freep) uint8_t *segment = aligned_alloc(64, SEGMENT_BYTES);
         CLEANUP(freep) uint8_t *owned = NULL;
-        struct block_output output;
+        struct digest whole, pieces;
         struct block_input input;
         struct bytes bytes;
-        int r = STAGE_FULL;
 
         if (size == 0 || size > INPUT_MOST)
                 return 0;
@@ -142,12 +244,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (data[0] & 1)
                 bytes = framed(data + 1, size - 1), owned = bytes.at;
         input = input_of(&bytes);
-        while (r == STAGE_FULL) {
-                r = block_decode(&input, segment, SEGMENT_BYTES, &output);
-                MUST(r != STAGE_FULL || output.extent_bytes > 0);
-                if (output.extent_bytes > 0)
-                        check_block(&input, &output, segment, r == STAGE_MORE);
-                input.begin = output.next;
-        }
+        whole = decode_whole(input, segment);
+        pieces = decode_pieces(&input, 1 + bytes.size / (1 + (data[0] >> 1) % 16), segment);
+        MUST(memcmp(&whole, &pieces, sizeof(whole)) == 0);
         return 0;
 }
