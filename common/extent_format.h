@@ -77,10 +77,11 @@ enum extent_mark {
 
 enum extent_record_flag {
         EXTENT_RECORD_EXTERNAL = 1,  /* the payload is not here: ask for it */
-        EXTENT_RECORD_CONVERTED = 2, /* from a legacy value */
+        EXTENT_RECORD_CONVERTED = 2, /* from a legacy value: its modern form */
         EXTENT_RECORD_MALFORMED = 4, /* a tensor that does not fit its own shape */
-        /* a legacy value as it was written: one blob with the bytes of its field */
+        /* a legacy value without modern form, as written: one blob with the bytes of its field */
         EXTENT_RECORD_CARRIED = 8,
+        EXTENT_RECORD_NUMBER = 16, /* a tensor that is one real number: `value` */
 };
 
 struct extent_record {
@@ -149,14 +150,19 @@ struct extent_series {
 static_assert(sizeof(struct extent_series) == 64, "layout");
 static_assert(offsetof(struct extent_series, data_class) == 48, "layout");
 
+enum extent_payload_flag {
+        EXTENT_PAYLOAD_MALFORMED = 4, /* the elements are not those that the shape says */
+        EXTENT_PAYLOAD_REPEATED = 32, /* one element was written, and stands for all */
+};
+
 /*
  * Head of a payload. Elements (fixed-size types) or u64 end_offset[element_count] and the bytes
  * (strings) follow.
  */
 struct extent_payload {
         uint8_t dtype;
-        uint8_t rank; /* EXTENT_RANK_UNKNOWN: none */
-        uint16_t flags;
+        uint8_t rank;   /* EXTENT_RANK_UNKNOWN: none */
+        uint16_t flags; /* enum extent_payload_flag */
         uint32_t element_count;
         int64_t dimension[];
 };

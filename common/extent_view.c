@@ -7,6 +7,7 @@
 
 #include "common/base.h"
 #include "common/crc32c.h"
+#include "common/tensor_type.h"
 
 static bool lies_inside(const struct extent_view *view, uint64_t offset, uint64_t size) {
         return offset <= view->size_bytes && size <= view->size_bytes - offset;
@@ -107,17 +108,6 @@ struct extent_string extent_view_content(const struct extent_view *view,
         return string_at(view, series->content_offset, series->content_size);
 }
 
-/* By TensorFlow's number; 0: strings, handles, and types of less than a byte. */
-static const uint8_t dtype_bytes[] = {
-        [1] = 4,  [2] = 8,  [3] = 4,   [4] = 1,  [5] = 2,  [6] = 1,  [8] = 8,
-        [9] = 8,  [10] = 1, [11] = 1,  [12] = 1, [13] = 4, [14] = 2, [15] = 2,
-        [16] = 2, [17] = 2, [18] = 16, [19] = 2, [22] = 4, [23] = 8,
-};
-
-uint32_t extent_dtype_bytes(uint8_t dtype) {
-        return dtype < ARRAY_SIZE(dtype_bytes) ? dtype_bytes[dtype] : 0;
-}
-
 static bool elements_fit(const struct extent_payload_view *payload) {
         uint64_t each = payload->element_bytes ? payload->element_bytes : sizeof(uint64_t);
 
@@ -133,9 +123,10 @@ static int payload_init(struct extent_payload_view *payload, const uint8_t *byte
         payload->dtype = head->dtype;
         payload->rank_known = head->rank != EXTENT_RANK_UNKNOWN;
         payload->rank = payload->rank_known ? head->rank : 0;
-        payload->malformed = head->flags & EXTENT_RECORD_MALFORMED;
+        payload->malformed = head->flags & EXTENT_PAYLOAD_MALFORMED;
+        payload->repeated = head->flags & EXTENT_PAYLOAD_REPEATED;
         payload->element_count = head->element_count;
-        payload->element_bytes = extent_dtype_bytes(head->dtype);
+        payload->element_bytes = tensor_type_bytes(head->dtype);
         payload->dimension = head->dimension;
         payload->elements = bytes + data_offset;
         payload->elements_size = size - data_offset;

@@ -71,7 +71,8 @@ struct extent_payload_view {
         uint8_t dtype;
         uint8_t rank; /* 0 where it is unknown */
         bool rank_known;
-        bool malformed; /* the tensor did not fit its shape: dimensions only */
+        bool malformed; /* the elements are not those that the shape says */
+        bool repeated;  /* one element was written, and stands for all */
         uint32_t element_count;
         uint32_t element_bytes;   /* of fixed-size types; 0: strings */
         const int64_t *dimension; /* rank of them */
@@ -81,11 +82,6 @@ struct extent_payload_view {
         /* of strings, in elements; not checked: use extent_payload_string() */
         const uint64_t *end_offset;
 };
-
-/*
- * Bytes of one element of a TensorFlow DataType; 0: strings, or a type that has no fixed size here.
- */
-uint32_t extent_dtype_bytes(uint8_t dtype);
 
 /*
  * -ENOENT: the record has no payload here (a scalar, a mark, an external payload). -EBADMSG: it

@@ -337,33 +337,20 @@ const struct event_value *event_cursor_next(struct event_cursor *cursor) {
                                                                                : NULL;
 }
 
-static bool is_in_parts(const struct event_value *value) {
-        return value->written_as == EXTENT_WRITTEN_IMAGE ||
-               value->written_as == EXTENT_WRITTEN_HISTOGRAM ||
-               value->written_as == EXTENT_WRITTEN_AUDIO ||
-               value->written_as == EXTENT_WRITTEN_TENSOR;
-}
-
-uint64_t event_value_blob_size(const struct event_value *value) {
+uint64_t event_value_message_size(const struct event_value *value) {
         struct event_parts parts = value->parts;
         struct protobuf_bytes part;
         uint64_t size = 0;
 
-        if (!is_in_parts(value))
-                return value->data.size;
         while (event_parts_next(&parts, &part))
                 size += part.size;
         return size;
 }
 
-void event_value_blob_copy(const struct event_value *value, uint8_t *ret_bytes) {
+void event_value_message_copy(const struct event_value *value, uint8_t *ret_bytes) {
         struct event_parts parts = value->parts;
         struct protobuf_bytes part;
 
-        if (!is_in_parts(value)) {
-                protobuf_copy(ret_bytes, value->data);
-                return;
-        }
         while (event_parts_next(&parts, &part)) {
                 protobuf_copy(ret_bytes, part);
                 ret_bytes += part.size;

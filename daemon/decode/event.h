@@ -84,6 +84,6 @@ const struct event_value *event_cursor_next(struct event_cursor *cursor);
 /* The next occurrence; false if there is none. */
 bool event_parts_next(struct event_parts *parts, struct protobuf_bytes *ret_part);
 
-/* A value as one blob: the bytes of its field. */
-uint64_t event_value_blob_size(const struct event_value *value);
-void event_value_blob_copy(const struct event_value *value, uint8_t *ret_bytes);
+/* The message that the parts of a value merge to, as its bytes one after the other. */
+uint64_t event_value_message_size(const struct event_value *value);
+void event_value_message_copy(const struct event_value *value, uint8_t *ret_bytes);

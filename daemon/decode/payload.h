@@ -10,7 +10,17 @@
 
 #include "common/extent_format.h"
 #include "daemon/decode/event.h"
+#include "daemon/decode/histogram.h"
+#include "daemon/decode/media.h"
 #include "daemon/decode/tensor.h"
+
+#define PAYLOAD_BLOBS_MAX 3 /* width, height and pixels of an image */
+
+struct payload_blobs {
+        struct protobuf_bytes blob[PAYLOAD_BLOBS_MAX];
+        uint32_t count;
+        char number[2][12]; /* room for blobs that are no bytes of the Event */
+};
 
 struct payload {
         uint8_t kind; /* enum extent_kind */
@@ -20,10 +30,15 @@ struct payload {
         uint64_t bits;  /* of a scalar, as written */
         uint64_t bytes; /* to write; 0: none */
         const struct event_value *from;
-        struct tensor tensor; /* of a tensor */
+        void (*write)(const struct payload *payload, uint8_t *memory); /* one of payload.c */
+        union {
+                struct tensor tensor;
+                struct histogram histogram;
+                struct payload_blobs blobs;
+        };
 };
 
-/* The value is borrowed while the payload is used. */
+/* The value is borrowed while the payload, which must not move, is used. */
 void payload_plan(const struct event_value *value, struct payload *ret_payload);
 
 /* Writes payload->bytes at memory, which is 64-byte aligned. */

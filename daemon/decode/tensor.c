@@ -9,11 +9,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/tensor_type.h"
 #include "daemon/decode/protobuf.h"
 
 #define TENSOR_DEPTH 3
 
-#define DT_FLOAT 1
+/* float8_val: not repeated, one byte for each element. */
+#define BYTE_FIELD 18
 
 /* What a message of a few bytes may be made into by repeating its one value. */
 #define REPEATED_BYTES_MAX (1u << 28)
@@ -36,32 +38,48 @@ struct tensor_storage {
         uint8_t kind;   /* enum number_kind */
 };
 
+/* Types of less than a byte have a byte for each element, and no number. */
 static const struct tensor_storage storages[] = {
-        [1] = { 5, PROTOBUF_FIXED32, 4, 1, NUMBER_FLOAT },
-        [2] = { 6, PROTOBUF_FIXED64, 8, 1, NUMBER_FLOAT },
-        [3] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
-        [4] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
-        [5] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
-        [6] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
-        [7] = { 8, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },
-        [8] = { 9, PROTOBUF_FIXED32, 8, 2, NUMBER_NONE },
-        [9] = { 10, PROTOBUF_VARINT, 8, 1, NUMBER_SIGNED },
-        [10] = { 11, PROTOBUF_VARINT, 1, 1, NUMBER_BOOL },
-        [11] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
-        [12] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
-        [13] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
-        [14] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_BFLOAT16 },
-        [15] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
-        [16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
-        [17] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
-        [18] = { 12, PROTOBUF_FIXED64, 16, 2, NUMBER_NONE },
-        [19] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_HALF },
-        [22] = { 16, PROTOBUF_VARINT, 4, 1, NUMBER_UNSIGNED },
-        [23] = { 17, PROTOBUF_VARINT, 8, 1, NUMBER_UNSIGNED },
+        [DT_FLOAT] = { 5, PROTOBUF_FIXED32, 4, 1, NUMBER_FLOAT },
+        [DT_DOUBLE] = { 6, PROTOBUF_FIXED64, 8, 1, NUMBER_FLOAT },
+        [DT_INT32] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
+        [DT_UINT8] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
+        [DT_INT16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
+        [DT_INT8] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
+        [DT_STRING] = { 8, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },
+        [DT_COMPLEX64] = { 9, PROTOBUF_FIXED32, 8, 2, NUMBER_NONE },
+        [DT_INT64] = { 10, PROTOBUF_VARINT, 8, 1, NUMBER_SIGNED },
+        [DT_BOOL] = { 11, PROTOBUF_VARINT, 1, 1, NUMBER_BOOL },
+        [DT_QINT8] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_SIGNED },
+        [DT_QUINT8] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_UNSIGNED },
+        [DT_QINT32] = { 7, PROTOBUF_VARINT, 4, 1, NUMBER_SIGNED },
+        [DT_BFLOAT16] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_BFLOAT16 },
+        [DT_QINT16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_SIGNED },
+        [DT_QUINT16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
+        [DT_UINT16] = { 7, PROTOBUF_VARINT, 2, 1, NUMBER_UNSIGNED },
+        [DT_COMPLEX128] = { 12, PROTOBUF_FIXED64, 16, 2, NUMBER_NONE },
+        [DT_HALF] = { 13, PROTOBUF_VARINT, 2, 1, NUMBER_HALF },
+        /* The messages as they were written. */
+        [DT_RESOURCE] = { 14, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },
+        [DT_VARIANT] = { 15, PROTOBUF_BYTES, 0, 1, NUMBER_NONE },
+        [DT_UINT32] = { 16, PROTOBUF_VARINT, 4, 1, NUMBER_UNSIGNED },
+        [DT_UINT64] = { 17, PROTOBUF_VARINT, 8, 1, NUMBER_UNSIGNED },
+        [DT_FLOAT8_E5M2] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
+        [DT_FLOAT8_E4M3FN] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
+        [DT_FLOAT8_E4M3FNUZ] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
+        [DT_FLOAT8_E4M3B11FNUZ] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
+        [DT_FLOAT8_E5M2FNUZ] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
+        [DT_INT4] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_NONE },
+        [DT_UINT4] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_NONE },
+        [DT_INT2] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_NONE },
+        [DT_UINT2] = { 7, PROTOBUF_VARINT, 1, 1, NUMBER_NONE },
+        [DT_FLOAT4_E2M1FN] = { BYTE_FIELD, PROTOBUF_BYTES, 1, 1, NUMBER_NONE },
 };
 
-static const struct tensor_storage *storage_of(uint32_t dtype) {
-        return dtype < ARRAY_SIZE(storages) && storages[dtype].number ? &storages[dtype] : NULL;
+static const struct tensor_storage *storage_of(uint8_t dtype) {
+        uint8_t base = tensor_type_base(dtype);
+
+        return base < ARRAY_SIZE(storages) && storages[base].number ? &storages[base] : NULL;
 }
 
 /* What the message says of its shape, before any of it is believed. */
@@ -117,6 +135,8 @@ static uint32_t read_head(struct event_parts parts, struct shape *shape, struct 
                                 add_shape(field.bytes, shape, tensor);
                         else if (field.key == PROTOBUF_KEY(4, PROTOBUF_BYTES))
                                 tensor->content = field.bytes;
+                        else if (field.key == PROTOBUF_KEY(BYTE_FIELD, PROTOBUF_BYTES))
+                                tensor->byte_values = field.bytes;
                 }
         }
         return dtype;
@@ -130,16 +150,25 @@ struct values {
 };
 
 static struct values values_of(const struct tensor *tensor) {
+        if (tensor->storage->number == BYTE_FIELD)
+                return (struct values){ .storage = tensor->storage,
+                                        .packed = protobuf_reader_of(tensor->byte_values) };
         return (struct values){ .storage = tensor->storage, .parts = tensor->parts };
 }
 
 static bool next_packed(struct values *values, struct protobuf_field *value) {
         if (values->packed.at >= values->packed.end)
                 return false;
-        if (values->storage->type == PROTOBUF_VARINT)
+        switch (values->storage->type) {
+        case PROTOBUF_VARINT:
                 return protobuf_varint(&values->packed, &value->value);
-        return protobuf_fixed(&values->packed, values->storage->type == PROTOBUF_FIXED32 ? 4 : 8,
-                              &value->value);
+        case PROTOBUF_BYTES:
+                return protobuf_fixed(&values->packed, 1, &value->value);
+        default:
+                return protobuf_fixed(&values->packed,
+                                      values->storage->type == PROTOBUF_FIXED32 ? 4 : 8,
+                                      &value->value);
+        }
 }
 
 static bool next_value(struct values *values, struct protobuf_field *ret_value) {
@@ -179,12 +208,12 @@ static uint64_t elements_bytes(const struct tensor *tensor, uint64_t count) {
         return count * sizeof(uint64_t) + tensor->string_bytes;
 }
 
-/* One value for the whole shape, as far as that can be written. */
+/* One typed value stands for the whole shape, as far as that can be written. */
 static bool repeat(struct tensor *tensor, uint64_t count) {
         uint64_t each = tensor->storage->width ? tensor->storage->width
                                                : sizeof(uint64_t) + tensor->string_bytes;
 
-        if (count > REPEATED_BYTES_MAX / each)
+        if (tensor->content.size || count > REPEATED_BYTES_MAX / each)
                 return false;
         tensor->repeats = true;
         tensor->string_bytes *= count;
@@ -204,26 +233,25 @@ static bool count_elements(struct tensor *tensor, uint64_t *ret_count) {
         return true;
 }
 
-/*
- * True if there are as many elements as the shape says (whatever is there, if the rank is unknown).
- */
-static bool find_elements(struct tensor *tensor, const struct shape *shape) {
-        uint64_t wanted = shape->zero ? 0 : shape->count;
-        uint64_t found;
+/* False: no number of elements is this shape. */
+static bool shape_count(const struct shape *shape, uint64_t *ret_count) {
+        *ret_count = shape->zero ? 0 : shape->count;
+        return !shape->negative && !shape->rank_unknown && shape->rank <= TENSOR_RANK_MAX &&
+               (!shape->overflows || shape->zero) && *ret_count <= UINT32_MAX;
+}
 
-        if (shape->negative || shape->rank > TENSOR_RANK_MAX ||
-            (shape->overflows && !shape->zero) || !tensor->storage)
+/* True if there are as many elements as the shape says. If not, it has those that are there. */
+static bool find_elements(struct tensor *tensor, const struct shape *shape) {
+        uint64_t wanted, found;
+        bool fits;
+
+        if (!tensor->storage)
                 return false;
-        if (!count_elements(tensor, &found))
-                return false;
-        if (shape->rank_unknown)
-                wanted = found;
-        if (wanted > UINT32_MAX)
-                return false;
-        if (found != wanted && (found != 1 || tensor->content.size || !repeat(tensor, wanted)))
-                return false;
-        tensor->element_count = (uint32_t)wanted;
-        return true;
+        fits = count_elements(tensor, &found) && shape_count(shape, &wanted);
+        if (fits && found == 1 && wanted != 1 && repeat(tensor, wanted))
+                found = wanted;
+        tensor->element_count = (uint32_t)min_u64(found, UINT32_MAX);
+        return fits && found == wanted;
 }
 
 static double half_value(uint16_t bits) {
@@ -291,34 +319,47 @@ static bool write_element(struct values *values, uint8_t *ret_element) {
  * TensorBoard shows the content, as a point of a scalar series its data server shows the typed
  * value. So do payload and number.
  */
-static bool is_number_typed(const struct tensor *tensor) {
+static bool is_typed_number(const struct tensor *tensor, const struct shape *shape) {
         uint64_t unused;
 
-        if (tensor->content.size == 0)
-                return true;
-        return tensor->dtype == DT_FLOAT &&
-               (tensor->rank == 0 || tensor->rank == EXTENT_RANK_UNKNOWN) &&
+        return tensor->dtype == DT_FLOAT && shape->rank == 0 && tensor->content.size &&
                count_typed(tensor, &unused) == 1;
 }
 
-static void read_number(struct tensor *tensor) {
-        struct values values = values_of(tensor);
-        uint8_t element[16];
-        const uint8_t *from = element;
+/* A tensor of unknown rank has no shape to fit; its one element is a number all the same. */
+static bool is_one_element(const struct tensor *tensor, const struct shape *shape) {
+        return tensor->element_count == 1 && (!tensor->malformed || shape->rank_unknown);
+}
 
-        if (tensor->element_count != 1 || !tensor->storage->kind)
-                return;
-        if (!is_number_typed(tensor))
-                from = tensor->content.at;
-        else if (!write_element(&values, element))
-                return;
-        tensor->value = number_value(tensor->storage, from);
+/* Where the bytes of the one number are: *element is room for a typed one. NULL: it is none. */
+static const uint8_t *find_number(const struct tensor *tensor, const struct shape *shape,
+                                  uint8_t element[16]) {
+        struct values values;
+
+        if (!tensor_type_is_number(tensor->dtype))
+                return NULL;
+        if (!is_typed_number(tensor, shape)) {
+                if (!is_one_element(tensor, shape))
+                        return NULL;
+                if (tensor->content.size)
+                        return tensor->content.at;
+        }
+        values = values_of(tensor);
+        return write_element(&values, element) ? element : NULL;
+}
+
+static void read_number(struct tensor *tensor, const struct shape *shape) {
+        uint8_t element[16];
+        const uint8_t *number = find_number(tensor, shape, element);
+
+        tensor->is_number = number != NULL;
+        if (number)
+                tensor->value = number_value(tensor->storage, number);
 }
 
 void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor) {
         struct shape shape = { .count = 1 };
         uint32_t dtype;
-        bool fits;
 
         /* Not the dimensions: most tensors have few. */
         memset(ret_tensor, 0, offsetof(struct tensor, dimension));
@@ -327,14 +368,12 @@ void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor) {
         ret_tensor->dtype = dtype <= UINT8_MAX ? (uint8_t)dtype : 0;
         ret_tensor->rank = shape.rank_unknown || shape.rank > TENSOR_RANK_MAX ? EXTENT_RANK_UNKNOWN
                                                                               : (uint8_t)shape.rank;
-        ret_tensor->storage = storage_of(dtype);
-        fits = find_elements(ret_tensor, &shape);
-        ret_tensor->malformed = !fits || shape.rank_unknown;
+        ret_tensor->storage = storage_of(ret_tensor->dtype);
+        ret_tensor->malformed = !find_elements(ret_tensor, &shape);
         ret_tensor->payload_bytes = extent_payload_data_offset(ret_tensor->rank);
-        if (!fits)
-                return;
-        ret_tensor->payload_bytes += elements_bytes(ret_tensor, ret_tensor->element_count);
-        read_number(ret_tensor);
+        if (ret_tensor->element_count > 0)
+                ret_tensor->payload_bytes += elements_bytes(ret_tensor, ret_tensor->element_count);
+        read_number(ret_tensor, &shape);
 }
 
 static void write_repeated(const struct tensor *tensor, struct values *values, uint8_t *elements) {
@@ -351,7 +390,8 @@ static void write_numbers(const struct tensor *tensor, uint8_t *elements) {
         struct values values = values_of(tensor);
 
         if (tensor->content.size) {
-                memcpy(elements, tensor->content.at, tensor->content.size);
+                memcpy(elements, tensor->content.at,
+                       (uint64_t)tensor->element_count * tensor->storage->width);
                 return;
         }
         if (tensor->repeats) {
@@ -387,7 +427,8 @@ void tensor_write(const struct tensor *tensor, uint8_t *ret_payload) {
         memset(ret_payload, 0, data_offset);
         head->dtype = tensor->dtype;
         head->rank = tensor->rank;
-        head->flags = tensor->malformed ? EXTENT_RECORD_MALFORMED : 0;
+        head->flags = (tensor->malformed ? EXTENT_PAYLOAD_MALFORMED : 0) |
+                      (tensor->repeats ? EXTENT_PAYLOAD_REPEATED : 0);
         head->element_count = tensor->element_count;
         memcpy(head->dimension, tensor->dimension, rank * sizeof(int64_t));
         if (tensor->element_count == 0)

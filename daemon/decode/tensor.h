@@ -2,7 +2,8 @@
 /*
  * A TensorProto and its payload in an extent. tensor_read() looks at it in time that its bytes
  * bound, whatever its shape promises; tensor_write() then writes the payload. A tensor that does
- * not fit its own shape keeps type and dimensions and is marked malformed. Pure, no allocation.
+ * not fit its own shape is marked malformed, and keeps type, dimensions and the elements that it
+ * has. Pure, no allocation.
  */
 #pragma once
 
@@ -20,15 +21,17 @@ struct tensor {
         uint8_t dtype;
         uint8_t rank; /* or EXTENT_RANK_UNKNOWN */
         bool malformed;
-        double value; /* of one element of a numeric type, else 0 */
+        bool is_number; /* one real number: the point of a scalar series */
+        double value;   /* of a number, else 0 */
         uint32_t element_count;
         uint64_t payload_bytes;
         /* Where the elements are; for tensor_write(). */
         const struct tensor_storage *storage; /* NULL: a type without elements here */
         struct event_parts parts;
-        struct protobuf_bytes content; /* empty: they are in typed fields */
-        uint64_t string_bytes;         /* of all elements */
-        bool repeats;                  /* one typed value stands for all elements */
+        struct protobuf_bytes content;     /* empty: they are in typed fields */
+        struct protobuf_bytes byte_values; /* typed field of the 8-bit floats */
+        uint64_t string_bytes;             /* of all elements */
+        bool repeats;                      /* one typed value stands for all elements */
         int64_t dimension[TENSOR_RANK_MAX];
 };
 
