@@ -233,10 +233,11 @@ enum hr_kind {
 
 enum hr_record_flag {
         HR_RECORD_EXTERNAL = 1,  /* the payload is not here: hr_payload() fetches it */
-        HR_RECORD_CONVERTED = 2, /* from a legacy value */
+        HR_RECORD_CONVERTED = 2, /* from a legacy value: its modern form */
         HR_RECORD_MALFORMED = 4, /* a tensor that does not fit its own shape */
-        /* a legacy value as it was written: one blob with the bytes of its field */
+        /* a legacy value without modern form, as written: one blob with the bytes of its field */
         HR_RECORD_CARRIED = 8,
+        HR_RECORD_NUMBER = 16, /* a tensor that is one real number: `value` */
 };
 
 #define HR_SERIES_NONE UINT32_MAX
@@ -365,12 +366,12 @@ struct hr_payload {
         uint8_t dtype; /* TensorFlow DataType */
         uint8_t rank;  /* 0 where it is unknown */
         bool rank_known;
-        bool malformed; /* the tensor did not fit its shape: there are dimensions only */
+        bool malformed; /* the elements are not those that the shape says */
         uint32_t element_count;
         uint32_t element_bytes; /* 0: strings */
-        uint32_t reserved;
-        const int64_t *shape; /* rank of them */
-        const void *elements; /* fixed size: the elements; strings: use hr_payload_string() */
+        bool repeated;          /* one element was written, and stands for all */
+        const int64_t *shape;   /* rank of them */
+        const void *elements;   /* fixed size: the elements; strings: use hr_payload_string() */
         uint64_t elements_size;
         const uint64_t *end_offset_;
 };
@@ -385,6 +386,34 @@ int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
 
 /* index < element_count. One string or blob; not NUL-terminated. */
 struct hr_text hr_payload_string(const struct hr_payload *payload, uint32_t index);
+
+/*
+ * What a record shows in its series, as TensorBoard has it (docs/TENSORBOARD.md): for a series of
+ * scalars, a tensor of one number is a scalar; for one of blobs, a tensor of strings is a sequence
+ * of blobs. A value that is not of its series' class shows as what it was written as.
+ */
+struct hr_value {
+        uint8_t kind;       /* enum hr_kind: scalar, tensor or blobs */
+        bool fits;          /* it is a value of its series' class */
+        bool has_payload;   /* always so for a tensor or blobs, unless it was not to be fetched */
+        uint8_t bits_bytes; /* of a scalar: the width of `bits`; 0: they are not known */
+        uint32_t blob_count;
+        double number; /* of a scalar */
+        uint64_t bits; /* of a scalar: as written, zero-extended */
+        struct hr_payload payload;
+        uint32_t blob_step_; /* of the functions below */
+};
+
+/*
+ * The value of a record of the current batch, with what is known of its series now. fetch: an
+ * external payload is fetched, else left out. Valid as long as a payload. -ENOENT: a mark; else as
+ * hr_payload().
+ */
+int hr_value(struct hr_connection *connection, const struct hr_batch *batch,
+             const struct hr_record *record, bool fetch, struct hr_value *ret_value);
+
+/* index < blob_count. One blob; not NUL-terminated. */
+struct hr_text hr_value_blob(const struct hr_value *value, uint32_t index);
 
 /* The version of the library, "0.1.0". */
 const char *hr_version(void);

@@ -3,6 +3,8 @@
  * Payloads in place. An external one comes as an extent of its own with one record, by either
  * transport; it is kept until the next payload or the next batch.
  */
+#include "client/lib/payload.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -23,6 +25,7 @@ _Static_assert(offsetof(struct hr_record, value_index) ==
                        offsetof(struct extent_record, value_index),
                "layout");
 _Static_assert((int)HR_RECORD_EXTERNAL == (int)EXTENT_RECORD_EXTERNAL, "layout");
+_Static_assert((int)HR_RECORD_NUMBER == (int)EXTENT_RECORD_NUMBER, "layout");
 _Static_assert((int)HR_KIND_MARK == (int)EXTENT_KIND_MARK, "layout");
 _Static_assert((int)HR_CLASS_BLOBS == (int)EXTENT_CLASS_BLOBS, "layout");
 _Static_assert(HR_SERIES_NONE == EXTENT_SERIES_NONE, "layout");
@@ -92,12 +95,13 @@ static int fetch(struct hr_connection *connection, const struct hr_record *recor
         return 0;
 }
 
-static void fill_payload(const struct extent_payload_view *view, struct hr_payload *ret_payload) {
+void payload_show(const struct extent_payload_view *view, struct hr_payload *ret_payload) {
         *ret_payload = (struct hr_payload){
                 .dtype = view->dtype,
                 .rank = view->rank,
                 .rank_known = view->rank_known,
                 .malformed = view->malformed,
+                .repeated = view->repeated,
                 .element_count = view->element_count,
                 .element_bytes = view->element_bytes,
                 .shape = view->dimension,
@@ -107,10 +111,9 @@ static void fill_payload(const struct extent_payload_view *view, struct hr_paylo
         };
 }
 
-int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
-               const struct hr_record *record, struct hr_payload *ret_payload) {
+int payload_find(struct hr_connection *connection, const struct hr_batch *batch,
+                 const struct hr_record *record, struct extent_payload_view *ret_payload) {
         struct stream *stream = connection->stream;
-        struct extent_payload_view payload;
         struct extent_view view;
         const struct extent_record *source = (const struct extent_record *)record;
         int r;
@@ -124,13 +127,20 @@ int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
                         return r;
                 source = extent_view_record(&view, 0);
         }
-        r = extent_view_payload(&view, source, &payload);
+        r = extent_view_payload(&view, source, ret_payload);
         if (r == -ENOENT)
                 return link_fail(connection, r, "the record has no payload");
-        if (r < 0)
-                return payload_fail(connection, "it does not lie in its extent");
-        fill_payload(&payload, ret_payload);
-        return 0;
+        return r < 0 ? payload_fail(connection, "it does not lie in its extent") : 0;
+}
+
+int hr_payload(struct hr_connection *connection, const struct hr_batch *batch,
+               const struct hr_record *record, struct hr_payload *ret_payload) {
+        struct extent_payload_view payload;
+        int r = payload_find(connection, batch, record, &payload);
+
+        if (r == 0)
+                payload_show(&payload, ret_payload);
+        return r;
 }
 
 struct hr_text hr_payload_string(const struct hr_payload *payload, uint32_t index) {

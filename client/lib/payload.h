@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Payloads in place; client/lib/payload.c says how long they stay. */
+#pragma once
+
+#include "client/include/headrace.h"
+#include "common/extent_view.h"
+
+/* As hr_payload(), for this library. */
+int payload_find(struct hr_connection *connection, const struct hr_batch *batch,
+                 const struct hr_record *record, struct extent_payload_view *ret_payload);
+
+/* The same for callers. */
+void payload_show(const struct extent_payload_view *view, struct hr_payload *ret_payload);
