@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <openssl/evp.h>
 
-#include "client/cli/dtype.h"
+#include "client/cli/element_text.h"
 #include "client/cli/json_line.h"
 #include "common/base.h"
+#include "common/tensor_type.h"
 
 #define SHA256_BYTES 32
 
@@ -106,11 +107,12 @@ static void add_element(struct sink *sink, const struct hr_payload *payload, uin
                 add_string_element(sink, hr_payload_string(payload, index));
                 return;
         }
-        out = sink_reserve(sink, 2 * JSON_LINE_NUMBER_MOST + 3);
+        out = sink_reserve(sink, ELEMENT_TEXT_MOST);
         if (out)
-                sink_commit(sink, dtype_put(out, payload->dtype,
-                                            (const uint8_t *)payload->elements +
-                                                    (uint64_t)index * payload->element_bytes));
+                sink_commit(sink,
+                            element_text_put(out, payload->dtype,
+                                             (const uint8_t *)payload->elements +
+                                                     (uint64_t)index * payload->element_bytes));
 }
 
 static void add_data(struct sink *sink, const struct hr_payload *payload) {
@@ -171,24 +173,35 @@ static void add_number(struct sink *sink, const struct hr_payload *payload) {
                 sink_commit(sink, json_line_hex(out, bits, payload->element_bytes));
 }
 
-void payload_text_tensor(struct sink *sink, const struct hr_record *record,
-                         const struct record_shape *shape, enum payload_mode mode) {
-        const struct hr_payload *payload = &shape->payload;
-        char text[DTYPE_NAME_SIZE];
-        const char *name = dtype_name(shape->has_payload ? payload->dtype : record->dtype, text);
+/* One number of a type that JSON's numbers say well: neither half nor complex. */
+static bool is_number(const struct hr_payload *payload) {
+        uint8_t type = tensor_type_base(payload->dtype);
 
+        return !payload->malformed && payload->element_count == 1 && tensor_type_is_number(type) &&
+               type != DT_BFLOAT16 && type != DT_HALF;
+}
+
+void payload_text_tensor(struct sink *sink, const struct hr_record *record,
+                         const struct hr_value *value, enum payload_mode mode) {
+        const struct hr_payload *payload = &value->payload;
+        char text[TENSOR_TYPE_NAME_SIZE];
+
+        tensor_type_name(record->dtype, text);
         add_key(sink, "dtype");
-        add_string(sink, name, strlen(name));
-        if (!shape->has_payload)
+        add_string(sink, text, strlen(text));
+        if (!value->has_payload)
                 return;
         add_shape(sink, payload);
-        if (payload->malformed)
+        if (payload->malformed) {
                 sink_add_text(sink, ",\"malformed\":true");
-        else if (mode == PAYLOAD_FULL)
+                add_key(sink, "elements");
+                add_unsigned(sink, payload->element_count);
+        }
+        if (mode == PAYLOAD_FULL)
                 add_data(sink, payload);
-        else if (mode == PAYLOAD_SHA256 && record_shape_is_number(shape))
+        else if (mode == PAYLOAD_SHA256 && is_number(payload))
                 add_number(sink, payload);
-        else if (mode == PAYLOAD_SHA256)
+        else if (mode == PAYLOAD_SHA256 && !payload->malformed)
                 add_hash(sink, payload);
 }
 
@@ -209,18 +222,15 @@ static void add_blob(struct sink *sink, struct hr_text blob, enum payload_mode m
         sink_add(sink, "}", 1);
 }
 
-void payload_text_blobs(struct sink *sink, const struct record_shape *shape,
-                        enum payload_mode mode) {
-        uint32_t count = record_shape_blob_count(shape);
-
-        if (!shape->has_payload)
+void payload_text_blobs(struct sink *sink, const struct hr_value *value, enum payload_mode mode) {
+        if (!value->has_payload)
                 return;
         add_key(sink, "blobs");
         sink_add(sink, "[", 1);
-        for (uint32_t i = 0; i < count && !sink->error; i++) {
+        for (uint32_t i = 0; i < value->blob_count && !sink->error; i++) {
                 if (i > 0)
                         sink_add(sink, ",", 1);
-                add_blob(sink, hr_payload_string(&shape->payload, i * shape->blob_step), mode);
+                add_blob(sink, hr_value_blob(value, i), mode);
         }
         sink_add(sink, "]", 1);
 }

@@ -6,11 +6,10 @@
  */
 #pragma once
 
-#include "client/cli/record_shape.h"
 #include "client/cli/record_text.h"
 #include "client/cli/sink.h"
+#include "client/include/headrace.h"
 
 void payload_text_tensor(struct sink *sink, const struct hr_record *record,
-                         const struct record_shape *shape, enum payload_mode mode);
-void payload_text_blobs(struct sink *sink, const struct record_shape *shape,
-                        enum payload_mode mode);
+                         const struct hr_value *value, enum payload_mode mode);
+void payload_text_blobs(struct sink *sink, const struct hr_value *value, enum payload_mode mode);

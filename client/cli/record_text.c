@@ -7,12 +7,18 @@
 
 #include <errno.h>
 #include <math.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 
 #include "client/cli/json_line.h"
 #include "client/cli/payload_text.h"
-#include "client/cli/record_shape.h"
 #include "common/base.h"
+#include "common/tensor_type.h"
+
+/* A line has longer texts of its series by size and hash, unless payloads are wanted in full. */
+#define TEXT_MOST 4096
+
+#define SHA256_BYTES 32
 
 /* Pieces of a line that do not change with the record. */
 struct prepared {
@@ -85,7 +91,57 @@ static const struct prepared *file_json(struct record_writer *writer, struct hr_
         return prepared;
 }
 
-/* ,"tag":...,"plugin":... */
+static bool is_shown_whole(const struct record_writer *writer, struct hr_text text) {
+        return text.size <= TEXT_MOST || writer->mode == PAYLOAD_FULL;
+}
+
+/* "key":{"bytes":...,"sha256":...} */
+static char *put_digest(char *out, const char *key, struct hr_text text) {
+        uint8_t digest[SHA256_BYTES] = { 0 };
+
+        EVP_Digest(text.bytes, text.size, digest, NULL, EVP_sha256(), NULL);
+        out = stpcpy(json_line_key(out, key), "{\"bytes\":");
+        out = json_line_hex(json_line_key(json_line_unsigned(out, text.size), "sha256"), digest,
+                            sizeof(digest));
+        *out++ = '}';
+        return out;
+}
+
+/* A text of the series; nothing where it has none. */
+static char *put_text(const struct record_writer *writer, char *out, const char *key,
+                      struct hr_text text) {
+        if (text.size == 0)
+                return out;
+        return is_shown_whole(writer, text) ? put_name(out, key, text) : put_digest(out, key, text);
+}
+
+static char *put_content(const struct record_writer *writer, char *out, struct hr_text content) {
+        if (content.size == 0)
+                return out;
+        if (!is_shown_whole(writer, content))
+                return put_digest(out, "content", content);
+        return json_line_hex(json_line_key(out, "content"), content.bytes, content.size);
+}
+
+static char *put_class(char *out, uint8_t data_class) {
+        static const char *const names[] = {
+                [HR_CLASS_UNKNOWN] = "unknown",
+                [HR_CLASS_SCALAR] = "scalar",
+                [HR_CLASS_TENSOR] = "tensor",
+                [HR_CLASS_BLOBS] = "blobs",
+        };
+        const char *name = names[data_class < ARRAY_SIZE(names) ? data_class : HR_CLASS_UNKNOWN];
+
+        return json_line_string(json_line_key(out, "class"), name, strlen(name));
+}
+
+#define DIGEST_MOST 128 /* of put_digest(), with its key */
+
+static size_t text_most(const struct record_writer *writer, struct hr_text text) {
+        return is_shown_whole(writer, text) ? name_most(text) : DIGEST_MOST;
+}
+
+/* ,"tag":...,"plugin":...,"class":... and the series' texts */
 static const struct prepared *series_json(struct record_writer *writer, struct hr_series *series) {
         struct prepared *prepared = series->userdata;
         char *out;
@@ -93,11 +149,17 @@ static const struct prepared *series_json(struct record_writer *writer, struct h
         if (prepared && prepared->revision == series->revision)
                 return prepared;
         prepared = prepared_new(writer, &series->userdata,
-                                name_most(series->tag) + name_most(series->plugin),
+                                name_most(series->tag) + name_most(series->plugin) + 32 +
+                                        text_most(writer, series->content) +
+                                        text_most(writer, series->display_name) +
+                                        text_most(writer, series->description),
                                 series->revision);
         if (!prepared)
                 return NULL;
         out = put_name(put_name(prepared->text, "tag", series->tag), "plugin", series->plugin);
+        out = put_content(writer, put_class(out, series->data_class), series->content);
+        out = put_text(writer, out, "display_name", series->display_name);
+        out = put_text(writer, out, "description", series->description);
         prepared->size = (size_t)(out - prepared->text);
         return prepared;
 }
@@ -128,50 +190,65 @@ static char *put_head(struct record_writer *writer, struct hr_batch *batch,
         return put_prepared(out, series);
 }
 
+/* True where the number alone does not say what was written: NaN, 64-bit integers. */
+static bool needs_bits(const struct hr_record *record, const struct hr_value *value) {
+        uint8_t type = tensor_type_base(record->dtype);
+
+        return value->bits_bytes > 0 &&
+               (isnan(value->number) || type == DT_INT64 || type == DT_UINT64);
+}
+
+static char *put_bits(char *out, const struct hr_value *value) {
+        uint8_t big_endian[8];
+
+        for (unsigned i = 0; i < value->bits_bytes; i++)
+                big_endian[i] = (uint8_t)(value->bits >> 8 * (value->bits_bytes - 1 - i));
+        return json_line_hex(json_line_key(out, "bits"), big_endian, value->bits_bytes);
+}
+
 static int write_scalar(struct record_writer *writer, struct hr_batch *batch,
-                        const struct hr_record *record, const struct record_shape *shape) {
+                        const struct hr_record *record, const struct hr_value *value) {
         char *out = put_head(writer, batch, record, "\"scalar\"");
 
         if (!out)
                 return -ENOMEM;
-        out = json_line_double(json_line_key(out, "value"), record->value);
-        if (record_shape_needs_bits(record))
-                out = json_line_hex(json_line_key(out, "bits"), shape->bits, shape->bits_size);
+        out = json_line_double(json_line_key(out, "value"), value->number);
+        if (needs_bits(record, value))
+                out = put_bits(out, value);
         memcpy(out, "}\n", 2);
         sink_commit(writer->sink, out + 2);
         return 0;
 }
 
 static int write_payload(struct record_writer *writer, struct hr_batch *batch,
-                         const struct hr_record *record, const struct record_shape *shape) {
+                         const struct hr_record *record, const struct hr_value *value) {
         char *out = put_head(writer, batch, record,
-                             shape->kind == HR_KIND_BLOBS ? "\"blobs\"" : "\"tensor\"");
+                             value->kind == HR_KIND_BLOBS ? "\"blobs\"" : "\"tensor\"");
 
         if (!out)
                 return -ENOMEM;
         sink_commit(writer->sink, out);
-        if (shape->kind == HR_KIND_BLOBS)
-                payload_text_blobs(writer->sink, shape, writer->mode);
+        if (value->kind == HR_KIND_BLOBS)
+                payload_text_blobs(writer->sink, value, writer->mode);
         else
-                payload_text_tensor(writer->sink, record, shape, writer->mode);
+                payload_text_tensor(writer->sink, record, value, writer->mode);
         sink_add(writer->sink, "}\n", 2);
         return 0;
 }
 
 int record_text_json(struct record_writer *writer, struct hr_batch *batch,
                      const struct hr_record *record) {
-        struct record_shape shape;
+        struct hr_value value;
         int r;
 
         if (record->kind == HR_KIND_MARK)
                 return 0;
-        r = record_shape_init(&shape, writer->connection, batch, record,
-                              writer->mode != PAYLOAD_NONE);
+        r = hr_value(writer->connection, batch, record, writer->mode != PAYLOAD_NONE, &value);
         if (r)
                 return r;
-        if (shape.kind == HR_KIND_SCALAR)
-                return write_scalar(writer, batch, record, &shape);
-        return write_payload(writer, batch, record, &shape);
+        if (value.kind == HR_KIND_SCALAR)
+                return write_scalar(writer, batch, record, &value);
+        return write_payload(writer, batch, record, &value);
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
@@ -226,14 +303,14 @@ static char *put_csv_double(char *out, double value) {
 int record_text_csv(struct record_writer *writer, struct hr_batch *batch,
                     const struct hr_record *record) {
         const struct prepared *series;
-        struct record_shape shape;
+        struct hr_value value;
         char *out;
         int r;
 
         if (record->kind == HR_KIND_MARK)
                 return 0;
-        r = record_shape_init(&shape, writer->connection, batch, record, false);
-        if (r || shape.kind != HR_KIND_SCALAR)
+        r = hr_value(writer->connection, batch, record, false, &value);
+        if (r || value.kind != HR_KIND_SCALAR)
                 return r;
         series = series_csv(writer, hr_record_series(batch, record));
         if (!series || !(out = sink_reserve(writer->sink, series->size + LINE_MOST)))
@@ -242,7 +319,7 @@ int record_text_csv(struct record_writer *writer, struct hr_batch *batch,
         *out++ = ',';
         out = put_csv_double(out, record->wall_time);
         *out++ = ',';
-        out = put_csv_double(out, record->value);
+        out = put_csv_double(out, value.number);
         *out++ = '\n';
         sink_commit(writer->sink, out);
         return 0;
