@@ -74,6 +74,10 @@ def value_problem(ours, theirs):
         message = theirs["message"]
         if type(message).FromString(bytes.fromhex("".join(ours["parts"]))) != message:
             return "the message's fields"
+        if theirs["modern"] and ours["modern"] != theirs["modern"]:
+            return "the modern form"
+        if not theirs["modern"] and ours["modern"]["flags"] != oracle.CARRIED:
+            return "a modern form that there is not"
     return None
 
 

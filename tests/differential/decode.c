@@ -18,6 +18,7 @@
 #include "common/base.h"
 #include "common/extent_view.h"
 #include "daemon/decode/event.h"
+#include "daemon/decode/payload.h"
 #include "daemon/decode/tensor.h"
 #include "daemon/pipeline/block_decode.h"
 
@@ -104,6 +105,27 @@ static json_t *tell_tensor(const struct event_value *value) {
         return told;
 }
 
+/* What a legacy value becomes, read as a client does. */
+static json_t *tell_modern(const struct event_value *value) {
+        CLEANUP(freep) uint8_t *memory = NULL;
+        struct extent_payload_view view;
+        json_t *shape = json_array();
+        struct payload payload;
+
+        payload_plan(value, &payload);
+        memory = aligned_alloc(64, align_up(payload.bytes, 64));
+        MUST(memory);
+        payload_write(&payload, memory);
+        MUST(extent_view_payload(
+                     &(struct extent_view){ .bytes = memory, .size_bytes = payload.bytes },
+                     &(struct extent_record){ .kind = payload.kind, .payload_size = payload.bytes },
+                     &view) == 0);
+        for (unsigned i = 0; i < view.rank; i++)
+                json_array_append_new(shape, json_integer(view.dimension[i]));
+        return json_pack("{sI sI so so}", "flags", (json_int_t)payload.flags, "dtype",
+                         (json_int_t)view.dtype, "shape", shape, "sha256", hash_of(&view));
+}
+
 /* The bytes of a message that may be written in several parts. */
 static json_t *tell_parts(const struct event_value *value) {
         struct event_parts parts = value->parts;
@@ -154,6 +176,7 @@ static json_t *tell_value(const struct event_value *value) {
                 break;
         case PARTS:
                 json_object_set_new(told, "parts", tell_parts(value));
+                json_object_set_new(told, "modern", tell_modern(value));
                 break;
         case DATA:
                 json_object_set_new(told, "data", hex_of(value->data));

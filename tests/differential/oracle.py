@@ -19,14 +19,16 @@ LENIENT = {FIELD.TYPE_STRING: FIELD.TYPE_BYTES, FIELD.TYPE_FLOAT: FIELD.TYPE_FIX
 EXCEPTIONS = {
     "text that is not UTF-8": "the stock classes refuse the whole Event; we keep the bytes, and who shows them decides",
     "a type above 255": "no DataType is; an extent has a byte for it, and 0 means that it has no name",
-    "a type without elements here": "how a tensor of a type outside of DTYPES is carried is not the decoder's matter: only type and shape",
+    "a type that is none of TensorFlow's": "such a tensor has no elements, and is malformed",
+    "resources and variants": "we keep the bytes of their messages, the classes what they read in them: only their number is compared",
     "more than 254 dimensions": "a payload has a byte for the rank, and one value of it says unknown; such a tensor is malformed",
     "a shape of 2^32 elements or more": "cannot be a payload: malformed, whatever stands in the message",
-    "one value for a shape of 256 MiB or more": "not written out, so that a few bytes cost no memory: malformed",
+    "one value for a shape of 256 MiB or more": "not written out, so that a few bytes cost no memory: malformed, with that one value",
     "a float scalar with content and one value": "TensorBoard's loaders differ: the payload has the content, the number is the value",
     "unknown members": "the classes keep them; we show none of them",
 }
 
+CONVERTED, CARRIED = 2, 8  # EXTENT_RECORD_...
 RANK_MOST, REPEATED_BYTES_MOST, TOLD_BYTES_MOST = 254, 1 << 28, 1 << 19
 RUN_GRAPH = b"__run_graph__".hex()
 
@@ -36,8 +38,11 @@ DTYPES = {  # number: (field, bytes of a value, values of an element, kind of nu
     9: ("int64_val", 8, 1, "q"), 10: ("bool_val", 1, 1, "B"), 11: ("int_val", 1, 1, "b"), 12: ("int_val", 1, 1, "B"),
     13: ("int_val", 4, 1, "i"), 14: ("half_val", 2, 1, "bfloat16"), 15: ("int_val", 2, 1, "h"), 16: ("int_val", 2, 1, "H"),
     17: ("int_val", 2, 1, "H"), 18: ("dcomplex_val", 8, 2, ""), 19: ("half_val", 2, 1, "e"), 22: ("uint32_val", 4, 1, "I"),
-    23: ("uint64_val", 8, 1, "Q"),
+    23: ("uint64_val", 8, 1, "Q"), 20: ("resource_handle_val", 0, 1, ""), 21: ("variant_val", 0, 1, ""),
+    **{dtype: ("float8_val", 1, 1, "") for dtype in (24, 25, 26, 27, 28, 33)}, **{dtype: ("int_val", 1, 1, "") for dtype in (29, 30, 31, 32)},
 }
+DTYPES.update({100 + dtype: (*storage[:3], "") for dtype, storage in DTYPES.items()})  # references are no numbers
+MESSAGES = (20, 21, 120, 121)
 
 
 def softened(types):
@@ -82,75 +87,68 @@ def number(kind, element):
 
 
 class Tensor:
-    """A TensorProto as numpy would have it: its elements, each as bytes, or None if it does not fit its own shape."""
+    """A TensorProto as numpy would have it: its elements, each as bytes. One that does not fit its own shape has those that are there."""
 
     def __init__(self, proto):
         self.proto = proto
         self.field, self.width, self.each, self.kind = DTYPES.get(proto.dtype, (None, 0, 1, ""))
-        self.elements = self._elements()
+        self.content = proto.tensor_content if self.width else b""
+        self.elements, self.malformed = self._elements()
 
     def _typed(self):
         values = getattr(self.proto, self.field)
+        if self.proto.dtype in MESSAGES:
+            return [b""] * len(values)
         if self.width == 0:
             return [bytes(value) for value in values]
         mask = (1 << 8 * self.width) - 1
         packed = [(int(value) & mask).to_bytes(self.width, "little") for value in values]
         return [b"".join(packed[i:i + self.each]) for i in range(0, len(packed) - self.each + 1, self.each)]
 
-    def _wanted(self, found):
-        """How many elements the shape says; None if it cannot be."""
+    def _wanted(self):
+        """How many elements the shape says; None if it cannot be, or says that nobody knows."""
         shape = self.proto.tensor_shape
         sizes = [dim.size for dim in shape.dim]
         product = math.prod(sizes)
-        if len(sizes) > RANK_MOST or any(size < 0 for size in sizes):
+        if len(sizes) > RANK_MOST or any(size < 0 for size in sizes) or shape.unknown_rank or product >= 1 << 32:
             return None
-        if shape.unknown_rank:
-            return found if math.prod(size for size in sizes if size > 0) < 1 << 64 or 0 in sizes else None
-        return product if product < 1 << 32 else None
+        return product
 
     def _elements(self):
+        """Also: are they malformed?"""
         if self.field is None:
-            return None
-        content = self.proto.tensor_content if self.width else b""
-        if content:
-            step = self.width * self.each
-            if len(content) % step:
-                return None
-            found = [content[i:i + step] for i in range(0, len(content), step)]
-        else:
-            found = self._typed()
-        wanted = self._wanted(len(found))
-        if wanted is None or len(found) == wanted:
-            return None if wanted is None else found
-        if len(found) != 1 or content:
-            return None
-        return Repeated(found[0], wanted) if wanted * self._size(found[0]) <= REPEATED_BYTES_MOST else None
+            return [], True
+        step = self.width * self.each
+        found = [self.content[i:i + step] for i in range(0, len(self.content) - step + 1, step)] if self.content else self._typed()
+        wanted = self._wanted()
+        if wanted is None or (self.content and len(self.content) % step):
+            return found, True
+        if len(found) == 1 and wanted != 1 and not self.content and wanted * self._size(found[0]) <= REPEATED_BYTES_MOST:
+            return Repeated(found[0], wanted), False
+        return found, len(found) != wanted
 
     def _size(self, element):
         return self.width * self.each if self.width else 8 + len(element)
 
     def _number(self):
-        if self.elements is None or len(self.elements) != 1:
+        if not self.kind:
             return 0.0
         shape = self.proto.tensor_shape
-        scalar = not shape.dim or shape.unknown_rank
-        if self.proto.dtype == 1 and scalar and len(self.proto.float_val) == 1:
+        if self.proto.dtype == 1 and not shape.dim and self.content and len(self.proto.float_val) == 1:
             return number(self.kind, self._typed()[0])
+        if len(self.elements) != 1 or (self.malformed and not shape.unknown_rank):
+            return 0.0
         return number(self.kind, self.elements[0])
 
     def told(self):
         proto = self.proto
         sizes = [dim.size for dim in proto.tensor_shape.dim]
         unknown = proto.tensor_shape.unknown_rank or len(sizes) > RANK_MOST
-        out = {"dtype": proto.dtype if 0 <= proto.dtype <= 255 else 0, "shape": [] if unknown else sizes, "rank_unknown": unknown}
-        if self.field is None:
-            return out
-        out["malformed"] = self.elements is None or proto.tensor_shape.unknown_rank
-        out["elements"] = 0 if self.elements is None else len(self.elements)
-        out["number"] = self._number()
-        if self.elements is not None:
-            if not isinstance(self.elements, Repeated) or len(self.elements) * self._size(self.elements.value) <= TOLD_BYTES_MOST:
-                out["sha256"] = self._hash()
+        out = {"dtype": proto.dtype if 0 <= proto.dtype <= 255 else 0, "shape": [] if unknown else sizes, "rank_unknown": unknown,
+               "malformed": self.malformed, "elements": len(self.elements), "number": self._number()}
+        is_told = not isinstance(self.elements, Repeated) or len(self.elements) * self._size(self.elements.value) <= TOLD_BYTES_MOST
+        if is_told and proto.dtype not in MESSAGES:
+            out["sha256"] = self._hash()
         return out
 
     def _hash(self):
@@ -177,6 +175,25 @@ class Repeated:
         return self.value
 
 
+def strings_told(*strings):
+    joined = b"".join(struct.pack("<Q", len(string)) + string for string in strings)
+    return {"flags": CONVERTED, "dtype": 7, "shape": [len(strings)], "sha256": hashlib.sha256(joined).hexdigest()}
+
+
+def modern_told(written, message):
+    """A legacy value in the form that TensorBoard's data server shows; None: it has none."""
+    if written == "image":
+        return strings_told(b"%d" % message.width, b"%d" % message.height, bytes(message.encoded_image_string))
+    if written == "audio":
+        return strings_told(bytes(message.encoded_audio_string))
+    limits, buckets = list(message.bucket_limit), list(message.bucket)
+    if len(limits) != len(buckets):
+        return None
+    rows = zip([message.min, *limits[:-1]], [*limits[:-1], message.max], buckets)
+    data = b"".join(struct.pack("<QQQ", *row) for row in rows)
+    return {"flags": CONVERTED, "dtype": 2, "shape": [len(buckets), 3], "sha256": hashlib.sha256(data).hexdigest()}
+
+
 def value_told(value):
     written = value.WhichOneof("value") or "none"
     out = {"tag": value.tag.hex(), "written": written}
@@ -192,6 +209,7 @@ def value_told(value):
         out["data"] = value.obsolete_old_style_histogram.hex()
     elif written != "none":
         out["message"] = getattr(value, written)
+        out["modern"] = modern_told(written, out["message"])
     return out
 
 
