@@ -30,3 +30,7 @@ uint32_t crc32c_extend(uint32_t crc, const void *bytes, size_t size_bytes) {
                 return ~extend_long(~crc, bytes, size_bytes);
         return ~crc32c_short(~crc, bytes, size_bytes);
 }
+
+uint64_t crc32c_find_masked(const uint8_t *bytes, uint64_t from, uint64_t end) {
+        return crc32c_short_find(bytes, from, end);
+}

@@ -23,3 +23,9 @@ static inline uint32_t crc32c(const void *bytes, size_t size_bytes) {
 static inline uint32_t crc32c_mask(uint32_t crc) {
         return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
+
+/*
+ * The first place in [from, end) at which eight bytes stand with their masked CRC in the four
+ * behind them, all before end: what a TFRecord's header is told by. end: there is none.
+ */
+uint64_t crc32c_find_masked(const uint8_t *bytes, uint64_t from, uint64_t end);

@@ -11,5 +11,9 @@
 
 uint32_t crc32c_short(uint32_t state, const uint8_t *bytes, size_t size_bytes);
 
+/* crc32c_find_masked(): a CRC of eight bytes for each place. */
+uint64_t crc32c_short_find(const uint8_t *bytes, uint64_t from, uint64_t end);
+
 /* For processors without the instruction. */
 uint32_t crc32c_table(uint32_t state, const uint8_t *bytes, size_t size_bytes);
+uint64_t crc32c_table_find(const uint8_t *bytes, uint64_t from, uint64_t end);

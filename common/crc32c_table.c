@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A byte at a time: entry n is the CRC state after the byte n. */
+#include <string.h>
+
+#include "common/crc32c.h"
 #include "common/crc32c_short.h"
 
 static const uint32_t table[256] = {
@@ -46,4 +49,15 @@ uint32_t crc32c_table(uint32_t state, const uint8_t *bytes, size_t size_bytes) {
         while (size_bytes-- > 0)
                 state = table[(state ^ *bytes++) & 0xff] ^ state >> 8;
         return state;
+}
+
+uint64_t crc32c_table_find(const uint8_t *bytes, uint64_t from, uint64_t end) {
+        for (; from < end && end - from >= 12; from++) {
+                uint32_t four;
+
+                memcpy(&four, bytes + from + 8, 4);
+                if (crc32c_mask(~crc32c_table(UINT32_MAX, bytes + from, 8)) == four)
+                        return from;
+        }
+        return end;
 }

@@ -5,6 +5,7 @@
 #include <nmmintrin.h>
 #include <string.h>
 
+#include "common/crc32c.h"
 #include "common/crc32c_short.h"
 
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
@@ -39,6 +40,26 @@ uint32_t crc32c_short(uint32_t state, const uint8_t *bytes, size_t size_bytes) {
         if (__builtin_cpu_supports("sse4.2"))
                 return by_instruction(state, bytes, size_bytes);
         return crc32c_table(state, bytes, size_bytes);
+}
+
+__attribute__((target("sse4.2"))) static uint64_t find_by_instruction(const uint8_t *bytes,
+                                                                      uint64_t from, uint64_t end) {
+        for (; from < end && end - from >= 12; from++) {
+                uint64_t eight;
+                uint32_t four;
+
+                memcpy(&eight, bytes + from, 8);
+                memcpy(&four, bytes + from + 8, 4);
+                if (crc32c_mask(~(uint32_t)_mm_crc32_u64(UINT32_MAX, eight)) == four)
+                        return from;
+        }
+        return end;
+}
+
+uint64_t crc32c_short_find(const uint8_t *bytes, uint64_t from, uint64_t end) {
+        if (__builtin_cpu_supports("sse4.2"))
+                return find_by_instruction(bytes, from, end);
+        return crc32c_table_find(bytes, from, end);
 }
 
 #else

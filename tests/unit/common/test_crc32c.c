@@ -84,5 +84,27 @@ START_TEST(extended_in_any_pieces) {
 }
 END_TEST
 
+/* At every place of a buffer, by every means: a length and its masked CRC, and nothing before it. */
+START_TEST(length_is_found_by_its_crc) {
+        uint8_t bytes[64];
+        uint64_t length = 24;
+        uint32_t crc = 0x224b7fa3;
+
+        for (uint64_t at = 0; at + 12 <= sizeof(bytes); at++) {
+                memset(bytes, 0, sizeof(bytes));
+                memcpy(bytes + at, &length, 8);
+                memcpy(bytes + at + 8, &crc, 4);
+                for (uint64_t end = at; end <= sizeof(bytes); end++) {
+                        uint64_t expected = end >= at + 12 ? at : end;
+
+                        ck_assert_uint_eq(crc32c_find_masked(bytes, 0, end), expected);
+                        ck_assert_uint_eq(crc32c_table_find(bytes, 0, end), expected);
+                }
+                ck_assert_uint_eq(crc32c_find_masked(bytes, at, sizeof(bytes)), at);
+                ck_assert_uint_eq(crc32c_find_masked(bytes, at + 1, sizeof(bytes)), sizeof(bytes));
+        }
+}
+END_TEST
+
 RUNNER_MAIN("common/crc32c", vectors_of_rfc_3720, masked_as_in_tfrecord, every_length_and_alignment,
-            extended_in_any_pieces)
+            extended_in_any_pieces, length_is_found_by_its_crc)
