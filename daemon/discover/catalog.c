@@ -90,6 +90,7 @@ static void series_free(struct catalog_series *series) {
 
 static void file_free(struct catalog_file *file) {
         free(file->path.bytes);
+        free(file->damage);
         free(file);
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/extent_format.h"
 #include "daemon/core/id_map.h"
+#include "daemon/discover/file_damage.h"
 #include "daemon/store/store.h"
 
 enum catalog_state {
@@ -26,13 +27,6 @@ enum catalog_state {
 
 /* The words of docs/PROTOCOL.md: "queued", ... "unreadable" stands without its code. */
 const char *catalog_state_name(enum catalog_state state);
-
-struct catalog_damage {
-        uint64_t offset, size_bytes;
-        const char *reason; /* static */
-};
-
-#define CATALOG_DAMAGE_MOST 16
 
 struct catalog_name {
         char *bytes; /* NUL-terminated */
@@ -60,9 +54,8 @@ struct catalog_file {
         int64_t mtime_ns;         /* INT64_MIN: unknown */
         char tag[64];
         uint64_t loaded_bytes; /* everything before is published or skipped */
-        uint64_t records, damaged;
-        struct catalog_damage damage[CATALOG_DAMAGE_MOST];
-        size_t damage_count; /* valid entries of damage */
+        uint64_t records;
+        struct file_damage *damage; /* NULL: none */
         enum catalog_state state;
         bool settled;
         struct store_failure failure; /* class STORE_OK: none */

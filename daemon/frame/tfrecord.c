@@ -16,6 +16,8 @@
  */
 #define ZERO_RUN_BYTES 65536
 
+#define DOUBTED_LEAST_BYTES 1024u /* shorter payloads are read anyway */
+
 static uint64_t load_u64(const uint8_t *bytes) {
         uint64_t value;
 
@@ -49,11 +51,12 @@ static uint64_t end_of(const struct tfrecord_reader *reader) {
 
 static int more(struct tfrecord_reader *reader, uint64_t need_bytes) {
         reader->need_bytes = need_bytes;
+        reader->unresolved_damage = DAMAGE_NONE;
         return STAGE_MORE;
 }
 
 /* Everything from the reader's place up to next is damaged. */
-static int skip(struct tfrecord_reader *reader, uint64_t next_offset, enum tfrecord_damage damage,
+static int skip(struct tfrecord_reader *reader, uint64_t next_offset, enum damage damage,
                 struct tfrecord *ret_record) {
         *ret_record = (struct tfrecord){
                 .offset = reader->offset,
@@ -65,58 +68,67 @@ static int skip(struct tfrecord_reader *reader, uint64_t next_offset, enum tfrec
         return STAGE_CORRUPT;
 }
 
-/* Most of a hole in a file is told by this alone, without a CRC. */
-static bool is_blank(const uint8_t *header) {
-        return load_u64(header) == 0 && load_u32(header + 8) == 0;
+/* Compressed streams that are named like event files. Deflate has no third type of block. */
+static enum damage stream_of(const uint8_t *bytes, uint64_t size) {
+        if (size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8)
+                return DAMAGE_GZIP;
+        if (size >= 3 && bytes[0] == 0x78 && (0x7800 | bytes[1]) % 31 == 0 && (bytes[2] & 6) != 6)
+                return DAMAGE_ZLIB;
+        return DAMAGE_LENGTH_CRC;
 }
 
-/* The first place from `from` on where a right header stands; end if there is none. */
-static uint64_t find_header(const uint8_t *bytes, uint64_t from, uint64_t end) {
-        for (; from < end && end - from >= TFRECORD_HEADER_BYTES; from++)
-                if (!is_blank(bytes + from) && header_is_right(bytes + from))
-                        return from;
-        return end;
+/* What is wrong at the reader's place, where no right header stands; a hole as long as zeros go on. */
+static enum damage judge(const struct tfrecord_reader *reader, uint64_t at) {
+        if (reader->bytes[at] == 0)
+                return DAMAGE_ZEROS;
+        return reader->offset == 0 ? stream_of(reader->bytes + at, end_of(reader) - at)
+                                   : DAMAGE_LENGTH_CRC;
+}
+
+/* The same, when [from, to) has been looked at, too. */
+static enum damage judge_on(const struct tfrecord_reader *reader, enum damage damage, uint64_t from,
+                            uint64_t to) {
+        return damage == DAMAGE_ZEROS && from < to && !is_zero(reader->bytes + from, to - from)
+                       ? DAMAGE_LENGTH_CRC
+                       : damage;
 }
 
 /* Searches the right header that ends the damage at the reader's place, from `from` on. */
-static int search(struct tfrecord_reader *reader, uint64_t from, enum tfrecord_damage damage,
+static int search(struct tfrecord_reader *reader, uint64_t from, enum damage damage,
                   struct tfrecord *ret_record) {
         uint64_t end = end_of(reader);
-        uint64_t found = find_header(reader->bytes, from, end);
-        uint64_t at = reader->offset - reader->bytes_offset;
+        uint64_t found = crc32c_find_masked(reader->bytes, from, end);
+        /* A header may begin in the last bytes and go on behind them. */
+        uint64_t searched = max_u64(from, end - min_u64(end, TFRECORD_HEADER_BYTES - 1));
 
         if (found < end || is_closed(reader))
-                return skip(reader, reader->bytes_offset + found, damage, ret_record);
-        reader->unresolved = reader->last && !reader->search_offset &&
-                             !is_zero(reader->bytes + at, end - at);
-        reader->unresolved_damage = damage;
-        /* A header may begin in the last bytes and go on behind them. */
-        reader->search_offset = reader->bytes_offset +
-                                max_u64(from, end - min_u64(end, TFRECORD_HEADER_BYTES - 1));
-        return more(reader, 0);
+                return skip(reader, reader->bytes_offset + found,
+                            judge_on(reader, damage, from, found), ret_record);
+        reader->search_offset = reader->bytes_offset + searched;
+        reader->search_damage = judge_on(reader, damage, from, searched);
+        more(reader, 0);
+        damage = judge_on(reader, damage, from, end);
+        if (reader->last && damage != DAMAGE_ZEROS)
+                reader->unresolved_damage = damage;
+        return STAGE_MORE;
 }
 
 /* Goes on with a search that an earlier piece of the file did not end. */
 static int search_on(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
-        enum tfrecord_damage damage = TFRECORD_LENGTH_CRC;
         uint64_t from = max_u64(reader->search_offset, reader->offset + 1);
 
-        if (reader->offset >= reader->bytes_offset) {
-                uint64_t at = reader->offset - reader->bytes_offset;
-
-                if (at < reader->size_bytes && reader->size_bytes - at >= TFRECORD_HEADER_BYTES &&
-                    header_is_right(reader->bytes + at))
-                        damage = TFRECORD_DATA_CRC;
-        }
         if (from < reader->bytes_offset)
                 from = reader->bytes_offset;
-        return search(reader, from - reader->bytes_offset, damage, ret_record);
+        return search(reader, from - reader->bytes_offset, reader->search_damage, ret_record);
 }
 
 /* Fewer bytes than a header has. */
 static int no_header(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
+        uint64_t at = reader->offset - reader->bytes_offset;
+
         if (is_closed(reader) && reader->offset < reader->boundary)
-                return skip(reader, reader->boundary, TFRECORD_LENGTH_CRC, ret_record);
+                return skip(reader, reader->boundary,
+                            judge_on(reader, judge(reader, at), at, end_of(reader)), ret_record);
         return more(reader, TFRECORD_HEADER_BYTES);
 }
 
@@ -129,7 +141,7 @@ static int truncated(struct tfrecord_reader *reader, uint64_t payload_bytes,
                      struct tfrecord *ret_record) {
         if (is_closed(reader))
                 return search(reader, reader->offset - reader->bytes_offset + TFRECORD_HEADER_BYTES,
-                              TFRECORD_DATA_CRC, ret_record);
+                              DAMAGE_DATA_CRC, ret_record);
         if (payload_bytes > UINT64_MAX - TFRECORD_OVERHEAD_BYTES)
                 return more(reader, UINT64_MAX);
         return more(reader, payload_bytes + TFRECORD_OVERHEAD_BYTES);
@@ -146,10 +158,10 @@ static int too_large(struct tfrecord_reader *reader, uint64_t payload_bytes,
         if (payload_bytes > UINT64_MAX - TFRECORD_OVERHEAD_BYTES - reader->offset)
                 return truncated(reader, payload_bytes, ret_record);
         next = reader->offset + TFRECORD_OVERHEAD_BYTES + payload_bytes;
-        if (next > reader->boundary ||
+        if (next > reader->boundary || (reader->file_bytes && next > reader->file_bytes) ||
             (reader->last && next > reader->bytes_offset + reader->size_bytes))
                 return truncated(reader, payload_bytes, ret_record);
-        return skip(reader, next, TFRECORD_TOO_LARGE, ret_record);
+        return skip(reader, next, DAMAGE_TOO_LARGE, ret_record);
 }
 
 /*
@@ -181,10 +193,25 @@ static int damaged_payload(struct tfrecord_reader *reader, uint64_t at, uint64_t
         int r = judge_length(reader, next);
 
         if (r == 0)
-                return skip(reader, next_offset, TFRECORD_DATA_CRC, ret_record);
+                return skip(reader, next_offset, DAMAGE_DATA_CRC, ret_record);
         if (r == STAGE_MORE)
                 return more(reader, next - at + ZERO_RUN_BYTES);
-        return search(reader, at + TFRECORD_HEADER_BYTES, TFRECORD_DATA_CRC, ret_record);
+        reader->doubt_offset = max_u64(reader->doubt_offset, next_offset);
+        return search(reader, at + TFRECORD_HEADER_BYTES, DAMAGE_DATA_CRC, ret_record);
+}
+
+/*
+ * Inside of a wrong record that did not end where it said, there may be another header every 12
+ * bytes that claims as much.
+ */
+static uint32_t payload_crc(struct tfrecord_reader *reader, uint64_t from, uint64_t size_bytes) {
+        if (!reader->prefix || reader->bytes_offset + from >= reader->doubt_offset ||
+            size_bytes < DOUBTED_LEAST_BYTES)
+                return crc32c(reader->bytes + from, size_bytes);
+        if (!reader->has_prefix)
+                crc_prefix_init(reader->prefix, reader->bytes, from, reader->size_bytes);
+        reader->has_prefix = true;
+        return crc_prefix_crc(reader->prefix, from, size_bytes);
 }
 
 int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
@@ -199,14 +226,14 @@ int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
                 return no_header(reader, ret_record);
         header = reader->bytes + at;
         if (!header_is_right(header))
-                return search(reader, at + 1, TFRECORD_LENGTH_CRC, ret_record);
+                return search(reader, at + 1, judge(reader, at), ret_record);
         payload_bytes = load_u64(header);
         left = end - at - TFRECORD_HEADER_BYTES;
         if (payload_bytes > reader->record_max_bytes)
                 return too_large(reader, payload_bytes, ret_record);
         if (left < 4 || payload_bytes > left - 4)
                 return truncated(reader, payload_bytes, ret_record);
-        if (crc32c_mask(crc32c(header + 12, payload_bytes)) !=
+        if (crc32c_mask(payload_crc(reader, at + 12, payload_bytes)) !=
             load_u32(header + 12 + payload_bytes))
                 return damaged_payload(reader, at, at + TFRECORD_OVERHEAD_BYTES + payload_bytes,
                                        ret_record);

@@ -7,7 +7,9 @@
  * A wrong payload CRC costs that record only: the next one is where the length says, if a right
  * header, only zeros or the end is there; else (the record has lost or gained bytes) it is the next
  * right header behind this one. Where no right header stands, the next one is searched byte by
- * byte. Zeros up to the end are not yet written, and so is a record that goes on behind the end.
+ * byte. Zeros up to the end are not yet written, and so is a record that goes on behind the end;
+ * zeros with a record behind them are a hole. What is found, and why, does not depend on the pieces
+ * in which the bytes come. Work is bounded for each byte.
  */
 #pragma once
 
@@ -15,15 +17,11 @@
 #include <stdint.h>
 
 #include "common/base.h"
+#include "common/damage.h"
+#include "daemon/frame/crc_prefix.h"
 
 #define TFRECORD_HEADER_BYTES 12
 #define TFRECORD_OVERHEAD_BYTES 16
-
-enum tfrecord_damage {
-        TFRECORD_LENGTH_CRC = 1, /* no right header: everything up to the next one is skipped */
-        TFRECORD_DATA_CRC,
-        TFRECORD_TOO_LARGE,
-};
 
 /* A TFRecord, or of STAGE_CORRUPT the bytes that are skipped instead. */
 struct tfrecord {
@@ -31,7 +29,7 @@ struct tfrecord {
         uint64_t size_bytes; /* framing included */
         const uint8_t *payload;
         uint64_t payload_bytes;
-        enum tfrecord_damage damage;
+        enum damage damage;
 };
 
 struct tfrecord_reader {
@@ -40,15 +38,24 @@ struct tfrecord_reader {
         uint64_t offset; /* where the next record begins; the caller may read it */
         /* 0, or: offset has no right record, and no right header begins behind it before this */
         uint64_t search_offset;
+        /* then: what is wrong there; DAMAGE_ZEROS as long as nothing else was seen */
+        enum damage search_damage;
         /* UINT64_MAX, or a place where a record is known to begin or the range to end */
         uint64_t boundary;
         uint64_t record_max_bytes; /* of a payload */
+        uint64_t file_bytes;       /* the file's size as far as is known; 0: it is not */
         /* after STAGE_MORE: from offset (or search_offset) on; 0 unknown, UINT64_MAX absurd */
         uint64_t need_bytes;
         bool last; /* the file ends with these bytes, as far as is known */
-        /* after STAGE_MORE: damage stands at offset, whose end is not known yet */
-        bool unresolved;
-        enum tfrecord_damage unresolved_damage;
+        /* after STAGE_MORE: what is wrong from offset up to the end of the file; DAMAGE_NONE */
+        enum damage unresolved_damage;
+        /*
+         * Memory for what makes many wrong records in each other cheap, or NULL; the caller's, need
+         * not be initialized. What is found does not depend on it.
+         */
+        struct crc_prefix *prefix;
+        uint64_t doubt_offset; /* the damage before it may hold many headers; 0 at first */
+        bool has_prefix;       /* and it is in use */
 };
 
 /*

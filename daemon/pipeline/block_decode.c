@@ -22,24 +22,8 @@ struct block {
         struct extent_identity identity;
         struct extent_builder_range range;
         struct extent_builder builder;
+        struct crc_prefix prefix;
 };
-
-static const char *const damage_names[] = {
-        [BLOCK_DAMAGE_LENGTH_CRC] = "length CRC",
-        [BLOCK_DAMAGE_DATA_CRC] = "data CRC",
-        [BLOCK_DAMAGE_NOT_AN_EVENT] = "not an event",
-        [BLOCK_DAMAGE_TOO_LARGE] = "too large",
-};
-
-static const enum block_damage_reason damage_reasons[] = {
-        [TFRECORD_LENGTH_CRC] = BLOCK_DAMAGE_LENGTH_CRC,
-        [TFRECORD_DATA_CRC] = BLOCK_DAMAGE_DATA_CRC,
-        [TFRECORD_TOO_LARGE] = BLOCK_DAMAGE_TOO_LARGE,
-};
-
-const char *block_damage_name(enum block_damage_reason reason) {
-        return damage_names[reason];
-}
 
 static bool has_end(const struct block_input *input) {
         return input->end.offset > 0 || input->end.index > 0;
@@ -72,9 +56,12 @@ static void block_init(struct block *block, const struct block_input *input,
                 .size_bytes = input->size_bytes,
                 .offset = input->begin.offset,
                 .search_offset = input->search_offset,
+                .search_damage = input->search_damage,
                 .boundary = has_end(input) ? input->end.offset : UINT64_MAX,
                 .record_max_bytes = input->record_max_bytes,
+                .file_bytes = input->file_bytes,
                 .last = input->last,
+                .prefix = &block->prefix,
         };
 }
 
@@ -93,18 +80,24 @@ static bool is_at_end(struct block *block) {
         return false;
 }
 
-static void report(struct block *block, uint64_t offset, uint64_t size_bytes,
-                   enum block_damage_reason reason) {
+static void report(struct block *block, uint64_t offset, uint64_t size_bytes, enum damage reason) {
         struct block_output *output = block->output;
 
+        struct damaged_place place = { offset, size_bytes, reason };
+
         if (output->damage_count < BLOCK_DAMAGE_MOST)
-                output->damage[output->damage_count] = (struct block_damage){ offset, size_bytes,
-                                                                              reason };
+                output->damage[output->damage_count] = place;
+        if (block->input->places)
+                block->input->places[output->damage_count] = place;
         output->damage_count++;
+        output->damage_by_reason[reason]++;
 }
 
-static void skip(struct block *block, uint64_t offset, uint64_t size_bytes,
-                 enum block_damage_reason reason) {
+static bool places_are_full(const struct block *block) {
+        return block->input->places && block->output->damage_count == block->input->place_space;
+}
+
+static void skip(struct block *block, uint64_t offset, uint64_t size_bytes, enum damage reason) {
         report(block, offset, size_bytes, reason);
         block->range.skipped_count++;
 }
@@ -189,7 +182,9 @@ static int append_value(struct block *block, const struct tfrecord *record,
         payload_plan(value, &payload);
         appended = value_of(record, event, index, value, &payload, &metadata);
         if (!extent_builder_can_hold(&block->builder, &appended)) {
-                skip(block, record->offset, record->size_bytes, BLOCK_DAMAGE_TOO_LARGE);
+                if (places_are_full(block))
+                        return STAGE_FULL;
+                skip(block, record->offset, record->size_bytes, DAMAGE_TOO_LARGE);
                 return 0;
         }
         if (is_external(block, &appended))
@@ -271,7 +266,7 @@ static int append_record(struct block *block, const struct tfrecord *record) {
         int r;
 
         if (event_decode(record->payload, record->payload_bytes, &event) == STAGE_CORRUPT) {
-                skip(block, record->offset, record->size_bytes, BLOCK_DAMAGE_NOT_AN_EVENT);
+                skip(block, record->offset, record->size_bytes, DAMAGE_NOT_AN_EVENT);
                 cover(block, (struct block_position){ record->offset + record->size_bytes, 0 },
                       record->offset + record->size_bytes);
                 return 0;
@@ -289,14 +284,15 @@ static int decode_records(struct block *block) {
         int r = 0;
 
         while (r == 0 && !is_at_end(block)) {
+                if (places_are_full(block))
+                        return STAGE_FULL;
                 r = tfrecord_next(&block->frames, &record);
                 if (r == 0) {
                         r = append_record(block, &record);
                 } else if (r == STAGE_CORRUPT) {
                         uint64_t next = record.offset + record.size_bytes;
 
-                        skip(block, record.offset, record.size_bytes,
-                             damage_reasons[record.damage]);
+                        skip(block, record.offset, record.size_bytes, record.damage);
                         cover(block, (struct block_position){ next, 0 }, next);
                         r = 0;
                 }
@@ -310,10 +306,12 @@ static int tell_more(struct block *block) {
         uint64_t end_offset = input->bytes_offset + input->size_bytes;
         struct block_output *output = block->output;
 
-        if (block->frames.unresolved)
-                report(block, block->place.offset, end_offset - block->place.offset,
-                       damage_reasons[block->frames.unresolved_damage]);
+        if (block->frames.unresolved_damage)
+                output->tail = (struct damaged_place){ block->place.offset,
+                                                       end_offset - block->place.offset,
+                                                       block->frames.unresolved_damage };
         output->search_offset = block->frames.search_offset;
+        output->search_damage = block->frames.search_damage;
         output->need_bytes = block->frames.need_bytes;
         return block->place.offset == end_offset ? 0 : STAGE_MORE;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/base.h"
+#include "daemon/discover/file_damage.h"
 
 /* Who the extent is of. The strings are borrowed; the ids are those of extent_format.h. */
 struct block_file {
@@ -36,9 +37,10 @@ struct block_input {
         struct block_position begin; /* where to go on; bytes_offset <= begin.offset */
         /*
          * 0, or: no right record is at begin.offset, and no right header behind it before this
-         * offset
+         * offset. Then search_damage is what is wrong there (tfrecord.h).
          */
         uint64_t search_offset;
+        enum damage search_damage;
         /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
         struct block_position end;
         /*
@@ -46,35 +48,21 @@ struct block_input {
          * written
          */
         bool last;
+        uint64_t file_bytes;       /* how large the file is as it is known; 0: it is not */
         uint64_t record_max_bytes; /* longer payloads are skipped as too large */
         /* larger payloads are external; 256 KiB and at most half a segment */
         uint32_t payload_inline_max_bytes;
         /* of the ring: extents are never larger, and the image depends on it */
         uint64_t segment_bytes;
-};
-
-enum block_damage_reason {
-        BLOCK_DAMAGE_LENGTH_CRC = 1, /* no right header; skipped up to the next one */
-        BLOCK_DAMAGE_DATA_CRC,
-        BLOCK_DAMAGE_NOT_AN_EVENT, /* right CRC, but no Event can be decoded of it */
-        BLOCK_DAMAGE_TOO_LARGE,
-};
-
-/*
- * Damage whose end is not found up to the end of the file (input->last) is told once, when
- * input->search_offset is 0, but is not in the extent: the search may go on when the file has
- * grown.
- */
-struct block_damage {
-        uint64_t offset;
-        uint64_t size_bytes;
-        enum block_damage_reason reason;
+        /*
+         * NULL; or room for every damaged place: when it is full, that counts as STAGE_FULL. At
+         * least one.
+         */
+        struct damaged_place *places;
+        uint32_t place_space;
 };
 
 #define BLOCK_DAMAGE_MOST 16 /* places named for each extent; damage_count counts all */
-
-/* The words for people: "length CRC", "data CRC", "not an event", "too large". */
-const char *block_damage_name(enum block_damage_reason reason);
 
 struct block_output {
         uint64_t extent_bytes;            /* 0: nothing was written */
@@ -83,6 +71,7 @@ struct block_output {
         /* where to go on; equals end but where bytes are still being searched */
         struct block_position next;
         uint64_t search_offset; /* as in the input, for the next call */
+        enum damage search_damage;
         /*
          * of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0
          * unknown
@@ -92,7 +81,15 @@ struct block_output {
         int64_t last_step;
         bool has_last_step;
         uint32_t damage_count;
-        struct block_damage damage[BLOCK_DAMAGE_MOST];
+        struct damaged_place
+                damage[BLOCK_DAMAGE_MOST]; /* the first ones; all are in input->places */
+        uint32_t damage_by_reason[DAMAGE_COUNT];
+        /*
+         * Of STAGE_MORE, with input->last: from next.offset up to the end of the file no record is
+         * found, and it is not just unwritten. Not in damage[] nor in the extent: the search goes on
+         * when the file has grown. reason DAMAGE_NONE: there is none.
+         */
+        struct damaged_place tail;
 };
 
 /*
@@ -104,7 +101,7 @@ struct block_output {
  * STAGE_MORE   likewise, and the bytes end inside an item: come again with bytes from next.offset
  *              on (next.offset may be far behind the bytes given, where a too large record is
  *              skipped). With input->last this is "not yet written".
- * STAGE_FULL   the room is used up; go on at next with new memory. extent_bytes 0: nothing fitted
+ * STAGE_FULL   the room (or that for damaged places) is used up; go on at next with new memory. extent_bytes 0: nothing fitted
  *              into this room at all; given a whole segment, it always makes progress
  */
 int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes,

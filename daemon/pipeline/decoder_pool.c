@@ -158,10 +158,11 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                 task->need_bytes = event.output.need_bytes;
                 input->begin = event.output.next;
                 input->search_offset = event.output.search_offset;
+                input->search_damage = event.output.search_damage;
                 MUST(task->result != STAGE_FULL || event.output.extent_bytes > 0 ||
                      decoder->used_bytes > 0);
                 decoder->used_bytes += align_up(event.output.extent_bytes, EXTENT_ALIGNMENT);
-                if ((event.output.extent_bytes > 0 || event.output.damage_count > 0) &&
+                if ((event.output.extent_bytes > 0 || event.output.tail.reason) &&
                     !pool_post(decoder->pool, &event))
                         return false;
                 if (task->result != STAGE_FULL)

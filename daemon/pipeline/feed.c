@@ -189,8 +189,9 @@ void feed_restart(struct feed *feed) {
         readers_feed_replaced(feed);
         file->replacements++;
         file->version = 0;
-        file->records = file->damaged = file->loaded_bytes = 0;
-        file->damage_count = 0;
+        file->records = file->loaded_bytes = 0;
+        free(file->damage);
+        file->damage = NULL;
         feed->next = (struct block_position){ 0 };
         feed->search_offset = feed->issued_offset = feed->need_bytes = 0;
         feed->head_bytes = feed->tail_bytes = 0;
@@ -299,6 +300,7 @@ uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes) {
 struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uint64_t offset,
                               uint64_t size) {
         const struct pipeline_options *options = &feed->pipeline->options;
+        uint64_t listed = feed->file->listed_bytes;
 
         return (struct block_input){
                 .file = &feed->identity,
@@ -307,6 +309,8 @@ struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uin
                 .size_bytes = size,
                 .begin = feed->next,
                 .search_offset = feed->search_offset,
+                .search_damage = feed->search_damage,
+                .file_bytes = listed == UINT64_MAX ? 0 : max_u64(listed, offset + size),
                 .record_max_bytes = options->record_max_bytes,
                 .payload_inline_max_bytes = options->payload_inline_max_bytes,
                 .segment_bytes = feed->pipeline->segment_bytes,

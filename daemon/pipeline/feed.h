@@ -25,6 +25,7 @@ struct feed {
         struct list refetches;      /* jobs that read absent blocks again */
         struct block_position next; /* everything before is published or skipped */
         uint64_t search_offset;     /* block_decode.h */
+        enum damage search_damage;  /* likewise */
         uint64_t issued_offset;     /* bytes before are asked for, or not needed */
         uint64_t need_bytes;        /* the item at next is at least that long */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */

@@ -210,6 +210,7 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         learn_tail(feed, &task->input, before);
         feed->next = task->input.begin;
         feed->search_offset = task->input.search_offset;
+        feed->search_damage = task->input.search_damage;
         feed->need_bytes = task->result == STAGE_MORE ? task->need_bytes : 0;
         feed->file->loaded_bytes = feed->next.offset;
         if (feed->broken) {

@@ -40,8 +40,9 @@ struct pipeline_events {
         void (*progress)(void *userdata, const struct catalog_source *source);
         void (*run_gone)(void *userdata, const struct catalog_run *run);
         void (*file_replaced)(void *userdata, const struct catalog_file *file);
+        /* one more block of it has damage, or its end: first is the first place of that */
         void (*file_damaged)(void *userdata, const struct catalog_file *file,
-                             const struct catalog_damage *damage);
+                             const struct damaged_place *first);
         /* its failure says why */
         void (*file_failed)(void *userdata, const struct catalog_file *file);
         void (*source_failing)(void *userdata, const struct catalog_source *source);

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/pipeline/publication.h"
 
+#include "common/base.h"
 #include "common/extent_format.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/residency.h"
 
+static bool has_damage(const struct block_output *output) {
+        return output->damage_count > 0 || output->tail.reason != DAMAGE_NONE;
+}
+
+/* There is room for it in the catalog. */
 static void learn_damage(struct feed *feed, const struct block_output *output) {
         struct catalog_file *file = feed->file;
 
-        for (uint32_t i = 0; i < output->damage_count && i < BLOCK_DAMAGE_MOST; i++) {
-                struct catalog_damage damage = {
-                        .offset = output->damage[i].offset,
-                        .size_bytes = output->damage[i].size_bytes,
-                        .reason = block_damage_name(output->damage[i].reason),
-                };
-
-                if (file->damage_count < CATALOG_DAMAGE_MOST)
-                        file->damage[file->damage_count++] = damage;
-                PIPELINE_TELL(feed->pipeline, file_damaged, file, &damage);
+        file_damage_pass(file->damage, output->next.offset);
+        if (output->damage_count > 0) {
+                file_damage_add(file->damage, output->damage_by_reason, output->damage,
+                                min_u64(output->damage_count, BLOCK_DAMAGE_MOST));
+                feed->pipeline->counters.damaged += output->damage_count;
+                PIPELINE_TELL(feed->pipeline, file_damaged, file, &output->damage[0]);
         }
-        file->damaged += output->damage_count;
-        feed->pipeline->counters.damaged += output->damage_count;
+        if (output->tail.reason && file_damage_set_tail(file->damage, &output->tail))
+                PIPELINE_TELL(feed->pipeline, file_damaged, file, &output->tail);
 }
 
 static void learn_extent(struct feed *feed, const struct extent_header *extent,
@@ -45,6 +47,10 @@ void publication_add(struct feed *feed, const struct decoder_event *event) {
         const struct extent_header *extent;
         struct block *block;
 
+        if (has_damage(output) && file_damage_ensure(&feed->file->damage) < 0) {
+                feed->broken = true;
+                return;
+        }
         if (output->extent_bytes == 0) {
                 learn_damage(feed, output);
                 return;

@@ -59,7 +59,9 @@ static void add_run(struct catalog_totals *totals, const struct catalog_run *run
                 totals->size_bytes += file_size(file);
                 totals->loaded_bytes += file->loaded_bytes;
                 totals->records += file->records;
-                totals->damaged += file->damaged;
+                totals->damaged += file_damage_count(file->damage);
+                for (unsigned k = 0; file->damage && k < DAMAGE_COUNT; k++)
+                        totals->damaged_by[k] += file_damage_by_reason(file->damage, k);
                 totals->failed += catalog_json_is_failed(file);
         }
 }
@@ -80,11 +82,22 @@ static json_t *requests(const struct catalog_source *source,
                          catalog_json_number(counters->retries));
 }
 
+static json_t *reasons(const uint64_t count[DAMAGE_COUNT]) {
+        json_t *object = json_object();
+
+        for (unsigned i = 0; i < DAMAGE_COUNT; i++) {
+                if (count[i] && set_number(object, damage_name(i), count[i]))
+                        return complete(object, -1);
+        }
+        return object;
+}
+
 static int set_totals(json_t *object, const struct catalog_totals *totals) {
         return set_number(object, "size_bytes", totals->size_bytes) ||
                set_number(object, "loaded_bytes", totals->loaded_bytes) ||
                set_number(object, "records", totals->records) ||
-               set_number(object, "damaged", totals->damaged);
+               set_number(object, "damaged", totals->damaged) ||
+               json_object_set_new(object, "reasons", reasons(totals->damaged_by));
 }
 
 static const char *source_state_name(enum catalog_source_state state) {
@@ -199,17 +212,29 @@ json_t *catalog_json_run(const struct catalog_run *run) {
                         json_object_set_new(object, "changed", seconds(changed)));
 }
 
+int catalog_json_set_damage(json_t *object, const struct file_damage *damage) {
+        uint64_t by_reason[DAMAGE_COUNT];
+
+        for (unsigned i = 0; i < DAMAGE_COUNT; i++)
+                by_reason[i] = file_damage_by_reason(damage, i);
+        return set_number(object, "damaged", file_damage_count(damage)) ||
+               json_object_set_new(object, "reasons", reasons(by_reason));
+}
+
+json_t *catalog_json_place(const struct damaged_place *place) {
+        return json_pack("{s:o, s:o, s:s}", "offset", catalog_json_number(place->offset), "bytes",
+                         catalog_json_number(place->size_bytes), "reason",
+                         damage_name(place->reason));
+}
+
+/* The first places, and what the file ends with. */
 static json_t *damage(const struct catalog_file *file) {
         json_t *list = json_array();
 
-        for (size_t i = 0; i < file->damage_count; i++) {
-                const struct catalog_damage *place = &file->damage[i];
-
-                json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "offset",
-                                                      catalog_json_number(place->offset), "bytes",
-                                                      catalog_json_number(place->size_bytes),
-                                                      "reason", place->reason));
-        }
+        for (size_t i = 0; file->damage && i < file->damage->named_count; i++)
+                json_array_append_new(list, catalog_json_place(&file->damage->named[i]));
+        if (file->damage && file->damage->tail.reason)
+                json_array_append_new(list, catalog_json_place(&file->damage->tail));
         return list;
 }
 
@@ -222,7 +247,7 @@ json_t *catalog_json_file(const struct catalog_file *file) {
                      set_number(object, "size_bytes", file_size(file)) ||
                      set_number(object, "loaded_bytes", file->loaded_bytes) ||
                      set_number(object, "records", file->records) ||
-                     set_number(object, "damaged", file->damaged) ||
+                     catalog_json_set_damage(object, file->damage) ||
                      json_object_set_new(object, "damage", damage(file)) ||
                      json_object_set_new(object, "changed", seconds(file->mtime_ns));
 

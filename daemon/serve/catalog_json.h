@@ -12,6 +12,7 @@
 
 struct catalog_totals {
         uint64_t size_bytes, loaded_bytes, records, damaged;
+        uint64_t damaged_by[DAMAGE_COUNT];
         uint64_t failed; /* files that are settled because they cannot be read */
 };
 
@@ -37,3 +38,9 @@ bool catalog_json_is_failed(const struct catalog_file *file);
 json_t *catalog_json_failure(const struct store_failure *failure);
 
 json_t *catalog_json_number(uint64_t number);
+
+/* {"offset", "bytes", "reason"} */
+json_t *catalog_json_place(const struct damaged_place *place);
+
+/* Number of damaged places for each reason of which there are any, and their sum. 0; else failed. */
+int catalog_json_set_damage(json_t *object, const struct file_damage *damage);

@@ -51,7 +51,7 @@ static void count_run(const struct catalog_run *run, struct load_result *result)
 
                 result->files++;
                 result->records += file->records;
-                result->damaged += file->damaged;
+                result->damaged += file_damage_count(file->damage);
                 if (!catalog_json_is_failed(file))
                         continue;
                 if (result->failed_count++ < FAILED_MOST)

@@ -196,19 +196,28 @@ static void on_file_replaced(void *userdata, const struct catalog_file *file) {
         notify(server, "file_replaced", params);
 }
 
-/* One warning a file; what follows is in `files` and in the counters. */
+static bool is_first_place(const struct file_damage *damage, const struct damaged_place *place) {
+        return damage->named_count == 0 || damage->named[0].offset == place->offset;
+}
+
+/*
+ * One warning a file, and one notification a block: where the places are is in `files` and
+ * `damage`.
+ */
 static void on_file_damaged(void *userdata, const struct catalog_file *file,
-                            const struct catalog_damage *damage) {
+                            const struct damaged_place *first) {
         struct server *server = userdata;
         json_t *params = params_of_file(file);
+        json_t *place = catalog_json_place(first);
 
-        if (file->damaged <= 1)
+        if (is_first_place(file->damage, first))
                 log_warning("damaged record skipped", "source=%s path=%s offset=%llu reason=\"%s\"",
                             file->run->source->name, file->path.bytes,
-                            (unsigned long long)damage->offset, damage->reason);
-        json_object_set_new(params, "offset", catalog_json_number(damage->offset));
-        json_object_set_new(params, "bytes", catalog_json_number(damage->size_bytes));
-        json_object_set_new(params, "reason", json_string(damage->reason));
+                            (unsigned long long)first->offset, damage_name(first->reason));
+        if (place)
+                json_object_update(params, place);
+        json_decref(place);
+        catalog_json_set_damage(params, file->damage);
         notify(server, "file_damaged", params);
 }
 

@@ -115,7 +115,7 @@ static void decode_value(const struct block_input *whole, const struct extent_re
  * when decoded again: nothing in the range tells that what stands behind it was not right.
  */
 static bool may_differ(const struct block_output *output, bool ends_open) {
-        return ends_open && output->search_offset && output->damage_count > 1;
+        return ends_open && output->search_offset && output->damage_count > 0;
 }
 
 /* All records of a file, whatever extents they are in. */

@@ -77,7 +77,7 @@ static void check_right(struct tfrecord_reader *reader, uint64_t offset, char si
 }
 
 static void check_damage(struct tfrecord_reader *reader, uint64_t offset, uint64_t size,
-                         enum tfrecord_damage damage) {
+                         enum damage damage) {
         struct tfrecord record;
 
         ck_assert_int_eq(tfrecord_next(reader, &record), STAGE_CORRUPT);
@@ -109,7 +109,7 @@ START_TEST(right_records) {
         check_right(&reader, three, 'c', 5000);
         check_more(&reader, file->size);
         ck_assert_uint_eq(reader.need_bytes, 12);
-        ck_assert(!reader.unresolved);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_NONE);
 }
 END_TEST
 
@@ -119,7 +119,7 @@ START_TEST(wrong_data_costs_that_record) {
         struct tfrecord_reader reader = reader_of(file);
 
         file->bytes[one + 20] ^= 1;
-        check_damage(&reader, one, 40, TFRECORD_DATA_CRC);
+        check_damage(&reader, one, 40, DAMAGE_DATA_CRC);
         check_right(&reader, two, 'b', 7);
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(record_that_lost_bytes) {
         file->size -= 9; /* the next one stands where its end was */
         put_record(file, 'b', 7);
         reader = reader_of(file);
-        check_damage(&reader, 0, 31, TFRECORD_DATA_CRC);
+        check_damage(&reader, 0, 31, DAMAGE_DATA_CRC);
         check_right(&reader, 31, 'b', 7);
 }
 END_TEST
@@ -143,7 +143,7 @@ START_TEST(wrong_data_at_the_end) {
         struct tfrecord_reader reader = reader_of(file);
 
         file->bytes[20] ^= 1;
-        check_damage(&reader, one, 40, TFRECORD_DATA_CRC);
+        check_damage(&reader, one, 40, DAMAGE_DATA_CRC);
         check_more(&reader, 40);
         /* Not the end for sure: what stands behind it decides. */
         reader = reader_of(file);
@@ -152,9 +152,9 @@ START_TEST(wrong_data_at_the_end) {
         ck_assert_uint_gt(reader.need_bytes, 40);
         put_zeros(file, 30);
         reader = reader_of(file);
-        check_damage(&reader, one, 40, TFRECORD_DATA_CRC);
+        check_damage(&reader, one, 40, DAMAGE_DATA_CRC);
         check_more(&reader, 40);
-        ck_assert(!reader.unresolved);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_NONE);
 }
 END_TEST
 
@@ -168,11 +168,10 @@ START_TEST(header_being_written_behind_wrong_data) {
         file->size = 40 + 11;
         reader = reader_of(file);
         check_more(&reader, 0);
-        ck_assert(reader.unresolved);
-        ck_assert_int_eq(reader.unresolved_damage, TFRECORD_DATA_CRC);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_DATA_CRC);
         file->size = 80;
         reader.size_bytes = file->size;
-        check_damage(&reader, 0, 40, TFRECORD_DATA_CRC);
+        check_damage(&reader, 0, 40, DAMAGE_DATA_CRC);
         check_right(&reader, 40, 'b', 24);
 }
 END_TEST
@@ -183,7 +182,7 @@ START_TEST(wrong_length_is_searched_past) {
         struct tfrecord_reader reader = reader_of(file);
 
         file->bytes[one + 8] ^= 1;
-        check_damage(&reader, one, 40, TFRECORD_LENGTH_CRC);
+        check_damage(&reader, one, 40, DAMAGE_LENGTH_CRC);
         check_right(&reader, two, 'b', 7);
 }
 END_TEST
@@ -209,14 +208,14 @@ START_TEST(search_in_pieces) {
                 reader.bytes += reader.search_offset;
                 reader.bytes_offset = reader.search_offset;
                 reader.size_bytes = file->size - reader.search_offset;
-                check_damage(&reader, 0, two, TFRECORD_LENGTH_CRC);
+                check_damage(&reader, 0, two, DAMAGE_LENGTH_CRC);
                 ck_assert_uint_eq(reader.search_offset, 0);
                 check_right(&reader, two, 'b', 7);
         }
 }
 END_TEST
 
-START_TEST(junk_to_the_end_is_unresolved_once) {
+START_TEST(junk_to_the_end_is_unresolved) {
         CLEANUP(freep) struct file *file = file_new();
         struct tfrecord_reader reader;
 
@@ -224,11 +223,13 @@ START_TEST(junk_to_the_end_is_unresolved_once) {
         file->size = 100;
         reader = reader_of(file);
         check_more(&reader, 0);
-        ck_assert(reader.unresolved);
-        ck_assert_int_eq(reader.unresolved_damage, TFRECORD_LENGTH_CRC);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_LENGTH_CRC);
         ck_assert_uint_eq(reader.search_offset, 89);
         check_more(&reader, 0);
-        ck_assert(!reader.unresolved);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_LENGTH_CRC);
+        reader.last = false;
+        check_more(&reader, 0);
+        ck_assert_int_eq(reader.unresolved_damage, DAMAGE_NONE);
 }
 END_TEST
 
@@ -245,10 +246,10 @@ START_TEST(zeros_to_the_end_are_nothing) {
                 reader = reader_of(file);
                 check_right(&reader, 0, 'a', 24);
                 check_more(&reader, 40);
-                ck_assert(!reader.unresolved);
+                ck_assert_int_eq(reader.unresolved_damage, DAMAGE_NONE);
                 two = put_record(file, 'b', 7);
                 reader.size_bytes = file->size;
-                check_damage(&reader, 40, zeros, TFRECORD_LENGTH_CRC);
+                check_damage(&reader, 40, zeros, DAMAGE_ZEROS);
                 check_right(&reader, two, 'b', 7);
         }
 }
@@ -272,7 +273,141 @@ START_TEST(zero_run_bounds_what_is_needed) {
         put_zeros(file, 1);
         reader = reader_of(file);
         reader.last = false;
-        check_damage(&reader, 0, 40, TFRECORD_DATA_CRC);
+        check_damage(&reader, 0, 40, DAMAGE_DATA_CRC);
+}
+END_TEST
+
+/* Gives the file in pieces that end before and behind each byte; the bytes before are gone. */
+static void check_in_pieces(const struct file *file, uint64_t offset, uint64_t size,
+                            enum damage damage) {
+        unsigned searches = 0;
+
+        for (uint64_t known = offset + 12; known < file->size; known++) {
+                struct tfrecord_reader reader = reader_of(file), before;
+                struct tfrecord record;
+
+                reader.offset = offset;
+                reader.size_bytes = known;
+                reader.last = false;
+                before = reader;
+                if (tfrecord_next(&reader, &record) == STAGE_CORRUPT) {
+                        check_damage(&before, offset, size, damage);
+                        continue;
+                }
+                ck_assert_uint_eq(reader.offset, offset);
+                if (!reader.search_offset)
+                        continue; /* nothing was searched yet: it begins anew */
+                searches++;
+                reader.bytes += reader.search_offset;
+                reader.bytes_offset = reader.search_offset;
+                reader.size_bytes = file->size - reader.search_offset;
+                check_damage(&reader, offset, size, damage);
+        }
+        ck_assert_uint_gt(searches, 10);
+}
+
+/* What is wrong does not depend on the pieces. */
+START_TEST(reasons_in_pieces) {
+        CLEANUP(freep) struct file *file = file_new();
+
+        put_record(file, 'a', 24);
+        put_zeros(file, 50);
+        put_record(file, 'b', 7);
+        check_in_pieces(file, 40, 50, DAMAGE_ZEROS);
+        file->bytes[89] = 1; /* the last byte of the hole */
+        check_in_pieces(file, 40, 50, DAMAGE_LENGTH_CRC);
+        file->bytes[89] = 0;
+        file->bytes[60] = 1;
+        check_in_pieces(file, 40, 50, DAMAGE_LENGTH_CRC);
+        memset(file->bytes, 'x', 90);
+        check_in_pieces(file, 0, 90, DAMAGE_LENGTH_CRC);
+        memcpy(file->bytes, "\x1f\x8b\x08", 3);
+        check_in_pieces(file, 0, 90, DAMAGE_GZIP);
+        /* A right header, a wrong payload, and no header where it should end. */
+        file->size = 0;
+        put_record(file, 'a', 90);
+        memset(file->bytes + 60, 'x', 100);
+        file->size = 160;
+        put_record(file, 'b', 70);
+        check_in_pieces(file, 0, 160, DAMAGE_DATA_CRC);
+}
+END_TEST
+
+/* Only the first bytes of a file tell that it is another kind of file. */
+START_TEST(compressed_streams) {
+        static const struct {
+                uint8_t begin[4];
+                enum damage damage;
+        } cases[] = {
+                { { 0x1f, 0x8b, 8, 0 }, DAMAGE_GZIP },
+                { { 0x1f, 0x8b, 7, 0 }, DAMAGE_LENGTH_CRC },
+                { { 0x78, 0x9c, 1, 0 }, DAMAGE_ZLIB },
+                { { 0x78, 0x01, 3, 0 }, DAMAGE_ZLIB },
+                { { 0x78, 0x5e, 5, 0 }, DAMAGE_ZLIB },
+                { { 0x78, 0xda, 0, 0 }, DAMAGE_ZLIB },
+                { { 0x78, 0x9d, 1, 0 }, DAMAGE_LENGTH_CRC },
+                { { 0x78, 0x9c, 7, 0 }, DAMAGE_LENGTH_CRC },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                CLEANUP(freep) struct file *file = file_new();
+                struct tfrecord_reader reader;
+
+                memset(file->bytes, 'x', 100);
+                memcpy(file->bytes, cases[i].begin, 4);
+                file->size = 100;
+                reader = reader_of(file);
+                check_more(&reader, 0);
+                ck_assert_int_eq(reader.unresolved_damage, cases[i].damage);
+                put_record(file, 'a', 3);
+                memcpy(file->bytes + file->size, cases[i].begin, 4);
+                file->size += 20;
+                put_record(file, 'b', 3);
+                reader = reader_of(file);
+                check_damage(&reader, 0, 100, cases[i].damage);
+                check_right(&reader, 100, 'a', 3);
+                check_damage(&reader, 119, 20, DAMAGE_LENGTH_CRC);
+        }
+}
+END_TEST
+
+/*
+ * Headers that claim to reach far and do not lie, all in each other: with and without memory for it
+ * the same is found, and an intact record that ends in the middle of nowhere is among it.
+ */
+START_TEST(headers_in_each_other) {
+        CLEANUP(freep) struct file *file = file_new();
+        struct crc_prefix *prefix = malloc(sizeof(*prefix));
+        struct tfrecord_reader plain, fast;
+        struct tfrecord expected, got;
+        unsigned right = 0, wrong = 0;
+        int r;
+
+        for (uint64_t i = 0; i < 300; i++)
+                put_header(file, 20000 + 7 * i % 30000);
+        put_record(file, 'i', 5000);
+        for (uint64_t i = 0; i < 60000; i++)
+                file->bytes[file->size++] = (uint8_t)(i * 167 + (i >> 7));
+        memset(prefix, 0xaa, sizeof(*prefix));
+        plain = fast = reader_of(file);
+        fast.prefix = prefix;
+        do {
+                r = tfrecord_next(&plain, &expected);
+                ck_assert_int_eq(tfrecord_next(&fast, &got), r);
+                ck_assert_uint_eq(fast.offset, plain.offset);
+                ck_assert_uint_eq(fast.search_offset, plain.search_offset);
+                if (r == STAGE_MORE)
+                        break;
+                ck_assert_uint_eq(got.offset, expected.offset);
+                ck_assert_uint_eq(got.size_bytes, expected.size_bytes);
+                ck_assert_int_eq(got.damage, expected.damage);
+                right += r == 0;
+                wrong += r == STAGE_CORRUPT;
+        } while (true);
+        ck_assert_uint_eq(right, 1);
+        ck_assert_uint_eq(wrong, 300);
+        ck_assert(fast.has_prefix);
+        free(prefix);
 }
 END_TEST
 
@@ -312,7 +447,7 @@ START_TEST(too_large_is_skipped_by_its_length) {
         reader = reader_of(file);
         reader.record_max_bytes = 2999;
         check_right(&reader, 0, 'a', 3);
-        check_damage(&reader, two, 3016, TFRECORD_TOO_LARGE);
+        check_damage(&reader, two, 3016, DAMAGE_TOO_LARGE);
         check_right(&reader, three, 'c', 3);
         /* Of its bytes only the header is here: the next place is behind what was given. */
         reader = reader_of(file);
@@ -320,8 +455,14 @@ START_TEST(too_large_is_skipped_by_its_length) {
         reader.size_bytes = two + 12;
         reader.last = false;
         check_right(&reader, 0, 'a', 3);
-        check_damage(&reader, two, 3016, TFRECORD_TOO_LARGE);
+        check_damage(&reader, two, 3016, DAMAGE_TOO_LARGE);
         check_more(&reader, three);
+        /* As far as is known the file is not that long. */
+        reader.offset = two;
+        reader.file_bytes = three - 1;
+        check_more(&reader, two);
+        reader.file_bytes = three;
+        check_damage(&reader, two, 3016, DAMAGE_TOO_LARGE);
 }
 END_TEST
 
@@ -337,7 +478,7 @@ START_TEST(boundary_ends_damage) {
                 reader.size_bytes = end;
                 reader.boundary = end;
                 reader.last = false;
-                check_damage(&reader, 0, end, TFRECORD_DATA_CRC);
+                check_damage(&reader, 0, end, DAMAGE_DATA_CRC);
         }
         /* A right record inside of the wrong one, and a boundary before the end of that. */
         file->size = 20;
@@ -345,7 +486,7 @@ START_TEST(boundary_ends_damage) {
         reader = reader_of(file);
         reader.size_bytes = reader.boundary = 38;
         reader.last = false;
-        check_damage(&reader, 0, 20, TFRECORD_DATA_CRC);
+        check_damage(&reader, 0, 20, DAMAGE_DATA_CRC);
         check_right(&reader, 20, 'i', 2);
         memset(file->bytes, 'x', 60);
         for (uint64_t end = 1; end <= 40; end++) {
@@ -353,13 +494,14 @@ START_TEST(boundary_ends_damage) {
                 reader.size_bytes = end;
                 reader.boundary = end;
                 reader.last = false;
-                check_damage(&reader, 0, end, TFRECORD_LENGTH_CRC);
+                check_damage(&reader, 0, end, DAMAGE_LENGTH_CRC);
         }
 }
 END_TEST
 
 RUNNER_MAIN("frame/tfrecord", right_records, wrong_data_costs_that_record, record_that_lost_bytes,
             wrong_data_at_the_end, header_being_written_behind_wrong_data,
-            wrong_length_is_searched_past, search_in_pieces, junk_to_the_end_is_unresolved_once,
-            zeros_to_the_end_are_nothing, zero_run_bounds_what_is_needed,
-            absurd_lengths_cost_nothing, too_large_is_skipped_by_its_length, boundary_ends_damage)
+            wrong_length_is_searched_past, search_in_pieces, junk_to_the_end_is_unresolved,
+            zeros_to_the_end_are_nothing, zero_run_bounds_what_is_needed, reasons_in_pieces,
+            compressed_streams, headers_in_each_other, absurd_lengths_cost_nothing,
+            too_large_is_skipped_by_its_length, boundary_ends_damage)

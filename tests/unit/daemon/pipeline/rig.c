@@ -30,10 +30,10 @@ static void on_file_replaced(void *userdata, const struct catalog_file *file) {
 }
 
 static void on_file_damaged(void *userdata, const struct catalog_file *file,
-                            const struct catalog_damage *damage) {
+                            const struct damaged_place *first) {
         (void)userdata;
         (void)file;
-        ck_assert_ptr_nonnull(damage->reason);
+        ck_assert_int_ne(first->reason, DAMAGE_NONE);
         rig.damaged++;
 }
 

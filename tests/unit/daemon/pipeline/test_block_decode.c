@@ -176,11 +176,65 @@ struct digests {
         uint64_t *list;
         size_t count;
         uint64_t skipped;
+        struct damaged_place *places;
+        size_t place_count;
+        struct damaged_place tail;
 };
 
-static void note_block(struct digests *digests, const struct block_image *block) {
+#define PLACES 1000u /* room for more than most fixtures have */
+
+static void digests_free(struct digests *digests) {
+        free(digests->list);
+        free(digests->places);
+}
+
+static void note_damage(struct digests *digests, const struct block_input *input,
+                        const struct block_output *output) {
+        uint32_t count = 0;
+
+        digests->places = realloc(digests->places, (digests->place_count + output->damage_count +
+                                                    1) * sizeof(digests->places[0]));
+        memcpy(digests->places + digests->place_count, input->places,
+               output->damage_count * sizeof(input->places[0]));
+        digests->place_count += output->damage_count;
+        digests->tail = output->tail;
+        ck_assert_mem_eq(input->places, output->damage,
+                         min_u64(output->damage_count, BLOCK_DAMAGE_MOST) *
+                                 sizeof(input->places[0]));
+        for (size_t i = 0; i < DAMAGE_COUNT; i++)
+                count += output->damage_by_reason[i];
+        ck_assert_uint_eq(count, output->damage_count);
+        ck_assert_uint_eq(output->damage_by_reason[DAMAGE_NONE], 0);
+}
+
+static void check_same_damage(const struct digests *got, const struct digests *expected,
+                              const char *path) {
+        ck_assert_msg(got->place_count == expected->place_count, "%s: %zu places, expected %zu",
+                      path, got->place_count, expected->place_count);
+        for (size_t i = 0; i < got->place_count; i++) {
+                const struct damaged_place *a = &got->places[i], *b = &expected->places[i];
+
+                ck_assert_msg(a->offset == b->offset && a->size_bytes == b->size_bytes &&
+                                      a->reason == b->reason,
+                              "%s: %llu bytes at %llu (%s), expected %llu at %llu (%s)", path,
+                              (unsigned long long)a->size_bytes, (unsigned long long)a->offset,
+                              damage_name(a->reason), (unsigned long long)b->size_bytes,
+                              (unsigned long long)b->offset, damage_name(b->reason));
+        }
+        ck_assert_msg(got->tail.offset == expected->tail.offset &&
+                              got->tail.size_bytes == expected->tail.size_bytes &&
+                              got->tail.reason == expected->tail.reason,
+                      "%s: a tail of %llu bytes (%s), expected %llu (%s)", path,
+                      (unsigned long long)got->tail.size_bytes, damage_name(got->tail.reason),
+                      (unsigned long long)expected->tail.size_bytes,
+                      damage_name(expected->tail.reason));
+}
+
+static void note_block(struct digests *digests, const struct block_input *input,
+                       const struct block_image *block) {
         struct extent_view view;
 
+        note_damage(digests, input, &block->output);
         if (!block->image)
                 return;
         view = view_of(block);
@@ -204,7 +258,7 @@ static uint64_t chance(uint64_t most) {
  * Reads the file as a pipeline does: a piece, what is left of it and more, into rooms of any size.
  */
 static struct digests decode_in_pieces(const struct bytes *bytes, const struct block_file *file,
-                                       uint64_t piece_most) {
+                                       uint64_t piece_most, uint64_t record_max_bytes) {
         struct block_input input = blocks_input(bytes, file, SMALL_SEGMENT_BYTES);
         uint64_t known = min_u64(chance(piece_most), bytes->size);
         struct digests digests = { 0 };
@@ -216,19 +270,24 @@ static struct digests decode_in_pieces(const struct bytes *bytes, const struct b
                                               known - from),
                                        known - from };
                 struct block_image block;
+                struct damaged_place places[3]; /* a room that is small for them, too */
                 bool whole_room = chance(2) == 1;
 
                 input.bytes = piece.at;
                 input.bytes_offset = from;
                 input.size_bytes = piece.size;
                 input.last = known == bytes->size;
-                /* too large is told before it is known whether the file is that long */
-                input.record_max_bytes = UINT64_MAX;
+                input.file_bytes = bytes->size;
+                input.record_max_bytes = record_max_bytes;
+                input.places = places;
+                input.place_space = ARRAY_SIZE(places);
                 block = blocks_decode_one(&input, whole_room ? SMALL_SEGMENT_BYTES : chance(4000));
-                note_block(&digests, &block);
-                ck_assert(!whole_room || block.result != STAGE_FULL || block.image);
+                note_block(&digests, &input, &block);
+                ck_assert(!whole_room || block.result != STAGE_FULL || block.image ||
+                          block.output.damage_count == ARRAY_SIZE(places));
                 input.begin = block.output.next;
                 input.search_offset = block.output.search_offset;
+                input.search_damage = block.output.search_damage;
                 free(block.image);
                 free(piece.at);
                 if (block.result == STAGE_FULL)
@@ -239,15 +298,31 @@ static struct digests decode_in_pieces(const struct bytes *bytes, const struct b
         }
 }
 
-static void check_pieces_of(const struct bytes *bytes, const struct block_file *file,
-                            uint64_t piece_most) {
+/* The whole file at once, room after room. */
+static struct digests decode_whole(const struct bytes *bytes, const struct block_file *file,
+                                   uint64_t record_max_bytes) {
         struct block_input input = blocks_input(bytes, file, SMALL_SEGMENT_BYTES);
-        struct blocks whole = blocks_decode(&input);
-        struct digests expected = { 0 }, got;
+        CLEANUP(freep) struct damaged_place *places = calloc(PLACES, sizeof(places[0]));
+        struct digests digests = { 0 };
+        struct block_image block;
 
-        for (size_t i = 0; i < whole.count; i++)
-                note_block(&expected, &whole.list[i]);
-        got = decode_in_pieces(bytes, file, piece_most);
+        input.places = places;
+        input.place_space = PLACES;
+        input.record_max_bytes = record_max_bytes;
+        do {
+                block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
+                note_block(&digests, &input, &block);
+                free(block.image);
+                input.begin = block.output.next;
+        } while (block.result == STAGE_FULL);
+        return digests;
+}
+
+static void check_pieces_of(const struct bytes *bytes, const struct block_file *file,
+                            uint64_t piece_most, uint64_t record_max_bytes) {
+        struct digests expected = decode_whole(bytes, file, record_max_bytes);
+        struct digests got = decode_in_pieces(bytes, file, piece_most, record_max_bytes);
+
         ck_assert_msg(got.count == expected.count,
                       "%s in pieces of %llu: %zu records, expected %zu", file->path,
                       (unsigned long long)piece_most, got.count, expected.count);
@@ -257,14 +332,15 @@ static void check_pieces_of(const struct bytes *bytes, const struct block_file *
         ck_assert_msg(got.skipped == expected.skipped, "%s: skipped %llu, expected %llu",
                       file->path, (unsigned long long)got.skipped,
                       (unsigned long long)expected.skipped);
-        blocks_free(&whole);
-        free(expected.list);
-        free(got.list);
+        check_same_damage(&got, &expected, file->path);
+        digests_free(&expected);
+        digests_free(&got);
 }
 
 static void check_pieces(const struct bytes *bytes, const struct block_file *file) {
-        check_pieces_of(bytes, file, bytes->size / 4 + 40);
-        check_pieces_of(bytes, file, bytes->size / 50 + 40);
+        check_pieces_of(bytes, file, bytes->size / 4 + 40, 1u << 30);
+        check_pieces_of(bytes, file, bytes->size / 50 + 40, 1u << 30);
+        check_pieces_of(bytes, file, bytes->size / 10 + 40, 60);
 }
 
 START_TEST(pieces_do_not_matter) {
@@ -347,8 +423,8 @@ START_TEST(too_long_names_are_skipped_and_reported) {
         ck_assert_int_eq(block.result, 0);
         ck_assert_uint_eq(block.output.record_count, 1);
         ck_assert_uint_eq(block.output.damage_count, 1);
-        ck_assert_int_eq(block.output.damage[0].reason, BLOCK_DAMAGE_TOO_LARGE);
-        ck_assert_str_eq(block_damage_name(block.output.damage[0].reason), "too large");
+        ck_assert_int_eq(block.output.damage[0].reason, DAMAGE_TOO_LARGE);
+        ck_assert_str_eq(damage_name(block.output.damage[0].reason), "too large");
         ck_assert_uint_eq(view_of(&block).header->skipped_count, 1);
         ck_assert_uint_eq(view_of(&block).header->flags, EXTENT_DAMAGED);
         free(block.image);
@@ -393,7 +469,7 @@ START_TEST(record_above_the_limit_is_skipped_by_its_length) {
         block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
         ck_assert_int_eq(block.result, STAGE_MORE);
         ck_assert_uint_eq(block.output.next.offset, writer.size); /* behind what was given */
-        ck_assert_int_eq(block.output.damage[0].reason, BLOCK_DAMAGE_TOO_LARGE);
+        ck_assert_int_eq(block.output.damage[0].reason, DAMAGE_TOO_LARGE);
         ck_assert_uint_eq(block.output.damage[0].offset, large);
         check_same_again(&input, &block);
         free(block.image);
@@ -485,21 +561,24 @@ START_TEST(zeros_are_not_written_yet) {
         input = blocks_input(&bytes, &file, SMALL_SEGMENT_BYTES);
         input.begin = block.output.next;
         input.search_offset = block.output.search_offset;
+        input.search_damage = block.output.search_damage;
         block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
         ck_assert_int_eq(block.result, 0);
         ck_assert_uint_eq(block.output.record_count, 1);
         ck_assert_uint_eq(block.output.damage_count, 1);
         ck_assert_uint_eq(block.output.damage[0].offset, first);
         ck_assert_uint_eq(block.output.damage[0].size_bytes, sizeof(zeros));
+        ck_assert_int_eq(block.output.damage[0].reason, DAMAGE_ZEROS);
         free(block.image);
         free(writer.bytes);
 }
 END_TEST
 
 /*
- * Damage whose end is not known is reported when the file ends there, once, and is not behind us.
+ * Damage whose end is not known is no damage of a block: it is what the file ends with, as long as
+ * that is so.
  */
-START_TEST(damage_up_to_the_end_is_reported_once) {
+START_TEST(damage_up_to_the_end_is_the_tail) {
         struct block_file file = blocks_file("f", "r");
         uint8_t junk[200];
         struct bytes bytes = { junk, sizeof(junk) };
@@ -507,21 +586,25 @@ START_TEST(damage_up_to_the_end_is_reported_once) {
         struct block_image block;
 
         memset(junk, 'x', sizeof(junk));
+        for (int again = 0; again < 2; again++) {
+                block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
+                ck_assert_int_eq(block.result, STAGE_MORE);
+                ck_assert_ptr_null(block.image);
+                ck_assert_uint_eq(block.output.damage_count, 0);
+                ck_assert_uint_eq(block.output.tail.offset, 0);
+                ck_assert_uint_eq(block.output.tail.size_bytes, sizeof(junk));
+                ck_assert_int_eq(block.output.tail.reason, DAMAGE_LENGTH_CRC);
+                ck_assert_uint_eq(block.output.next.offset, 0);
+                input.search_offset = block.output.search_offset;
+                input.search_damage = block.output.search_damage;
+        }
+        input.last = false;
         block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
-        ck_assert_int_eq(block.result, STAGE_MORE);
-        ck_assert_ptr_null(block.image);
-        ck_assert_uint_eq(block.output.damage_count, 1);
-        ck_assert_uint_eq(block.output.damage[0].size_bytes, sizeof(junk));
-        ck_assert_uint_eq(block.output.next.offset, 0);
-        input.search_offset = block.output.search_offset;
-        block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
-        ck_assert_int_eq(block.result, STAGE_MORE);
-        ck_assert_uint_eq(block.output.damage_count, 0);
+        ck_assert_int_eq(block.output.tail.reason, DAMAGE_NONE);
 }
 END_TEST
 
 RUNNER_MAIN("pipeline/block_decode", block_decoded_again_is_the_same, pieces_do_not_matter,
             too_long_names_are_skipped_and_reported, longest_name_makes_progress,
             record_above_the_limit_is_skipped_by_its_length, unfinished_record_says_what_it_needs,
-            value_that_is_not_there, zeros_are_not_written_yet,
-            damage_up_to_the_end_is_reported_once)
+            value_that_is_not_there, zeros_are_not_written_yet, damage_up_to_the_end_is_the_tail)

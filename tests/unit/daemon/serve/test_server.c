@@ -681,22 +681,31 @@ START_TEST(files_say_what_is_wrong) {
                                                 .code = "403",
                                                 .message = "Forbidden" };
         file->listed_bytes = 100;
-        file->damage[0] = (struct catalog_damage){ .offset = 7,
-                                                   .size_bytes = 9,
-                                                   .reason = "data CRC" };
-        file->damage_count = 1;
+        ck_assert_int_eq(file_damage_ensure(&file->damage), 0);
+        file_damage_add(file->damage, (uint32_t[DAMAGE_COUNT]){ [DAMAGE_DATA_CRC] = 20 },
+                        &(struct damaged_place){ 7, 9, DAMAGE_DATA_CRC }, 1);
+        file_damage_set_tail(file->damage, &(struct damaged_place){ 90, 10, DAMAGE_LENGTH_CRC });
         greet(&client);
         result = call_for_result(&client, "files", "{}");
         row = json_array_get(json_object_get(result, "files"), 0);
         ck_assert_str_eq(string(row, "state"), "unreadable: 403");
         ck_assert_str_eq(string(json_object_get(row, "error"), "message"), "Forbidden");
         ck_assert_int_eq(integer(json_array_get(json_object_get(row, "damage"), 0), "bytes"), 9);
+        ck_assert_str_eq(string(json_array_get(json_object_get(row, "damage"), 0), "reason"),
+                         "data CRC");
+        ck_assert_int_eq(integer(json_array_get(json_object_get(row, "damage"), 1), "offset"), 90);
+        ck_assert_int_eq(integer(row, "damaged"), 21);
+        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "data CRC"), 20);
+        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "length CRC"), 1);
+        ck_assert_uint_eq(json_object_size(json_object_get(row, "reasons")), 2);
         ck_assert_int_eq(integer(row, "size_bytes"), 100);
         json_decref(result);
         result = call_for_result(&client, "sources", "{}");
         row = json_array_get(json_object_get(result, "sources"), 0);
         ck_assert_int_eq(integer(row, "failed"), 1);
         ck_assert_int_eq(integer(row, "settled"), 1);
+        ck_assert_int_eq(integer(row, "damaged"), 21);
+        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "data CRC"), 20);
         json_decref(result);
         client_close(&client);
         stop();
