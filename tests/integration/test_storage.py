@@ -59,6 +59,7 @@ class Follower:
         self.client = client
         self.files = {}
         self.names = {}
+        self.announced = set()  # replaced, and nothing of the new version has come yet
         self.flags = []
         self.stream = client.subscribe(follow=True, **params).entries()
 
@@ -66,11 +67,15 @@ class Follower:
         entry, image = next(self.stream)
         self.flags.append(entry.flags)
         if entry.flags & (hrclient.REPLACED | hrclient.GONE):
-            self.files.pop(self.names[entry.file_id])
+            # An announced version can be replaced in its turn, or go, before anything of it has come.
+            assert entry.file_id in self.announced or self.names[entry.file_id] in self.files
+            self.files.pop(self.names[entry.file_id], None)
+            (self.announced.add if entry.flags & hrclient.REPLACED else self.announced.discard)(entry.file_id)
             return
         rows, _ = hrclient.scalar_rows([(entry, image)])
         for name, some in rows.items():
             self.names[entry.file_id] = name
+            self.announced.discard(entry.file_id)
             self.files.setdefault(name, []).extend(some)
 
     def until(self, expected, most=2000):
