@@ -27,6 +27,9 @@ extern char **environ;
 
 static const int end_signals[] = { SIGTERM, SIGINT };
 
+/* Between two acknowledgements of a session that works through a TFRecord of many blocks. */
+#define HOLD_NS (2 * 1000000000ull)
+
 struct daemon {
         const struct daemon_options *options;
         uv_loop_t loop;
@@ -91,6 +94,7 @@ static int start_pipeline(struct daemon *daemon) {
                                                               UINT32_MAX),
                 .readers_max = config->sessions_max,
                 .poll_ns = config->poll_ns,
+                .hold_ns = HOLD_NS,
         };
 
         return pipeline_new(&daemon->loop, &options, &daemon->pipeline);

@@ -274,6 +274,8 @@ static int append_record(struct block *block, const struct tfrecord *record) {
         r = append_mark(block, record, &event);
         if (r == 0)
                 r = append_values(block, record, &event, &next);
+        if (r == STAGE_FULL)
+                block->output->need_bytes = record->size_bytes;
         if (r == 0 || next > block->place.index)
                 cover_event(block, record, event.wall_time, next);
         return r;

@@ -74,7 +74,7 @@ struct block_output {
         enum damage search_damage;
         /*
          * of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0
-         * unknown
+         * unknown. Of STAGE_FULL inside of a TFRecord: that TFRecord's
          */
         uint64_t need_bytes;
         /* largest step of a value; valid if record_count of values is not 0 */

@@ -136,9 +136,15 @@ static bool decoder_room_is_scrap(const struct decoder *decoder, const struct de
                (room < task->input.segment_bytes / 16 && room < 2 * left);
 }
 
-/* Decodes until the bytes are used up. False at the end of the pool. */
+static bool task_pauses(const struct decoder_task *task, uint64_t made_bytes) {
+        return task->pause_bytes > 0 && made_bytes >= task->pause_bytes &&
+               (task->input.begin.index > 0 || !task->pause_within_record);
+}
+
+/* Decodes until the bytes are used up, or it is to pause. False at the end of the pool. */
 static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
         struct block_input *input = &task->input;
+        uint64_t made_bytes = 0;
 
         for (;;) {
                 struct decoder_event event = { .type = DECODER_EXTENT, .task = task };
@@ -162,6 +168,7 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                 MUST(task->result != STAGE_FULL || event.output.extent_bytes > 0 ||
                      decoder->used_bytes > 0);
                 decoder->used_bytes += align_up(event.output.extent_bytes, EXTENT_ALIGNMENT);
+                made_bytes += event.output.extent_bytes;
                 if ((event.output.extent_bytes > 0 || event.output.tail.reason) &&
                     !pool_post(decoder->pool, &event))
                         return false;
@@ -169,6 +176,8 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                         return true;
                 if (!decoder_close_segment(decoder))
                         return false;
+                if (task_pauses(task, made_bytes))
+                        return true;
         }
 }
 

@@ -27,6 +27,13 @@ struct decoder_task {
         struct block_input input; /* begin and search_offset move on while it runs */
         /* do not begin an extent in less room than this (a block fetched again must fit whole) */
         uint64_t room_min_bytes;
+        /*
+         * Not 0: when its extents have that many bytes, and the next one would take another
+         * segment, it is done with the result STAGE_FULL; within_record: only where the next one
+         * begins inside of a TFRecord.
+         */
+        uint64_t pause_bytes;
+        bool pause_within_record;
         int result;          /* of the last block_decode(); valid when done */
         uint64_t need_bytes; /* likewise */
         /* DECODER_EXTENT and DECODER_DONE */

@@ -43,6 +43,8 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         list_init(&feed->failed);
         list_init(&feed->parts);
         list_init(&feed->refetches);
+        list_init(&feed->kept);
+        list_init(&feed->holding);
         list_init(&feed->task.node);
         feed->task.owner = feed;
         feed->task.on_event = part_decode_on_task;
@@ -78,6 +80,7 @@ void feed_free(struct feed *feed) {
         requests_feed_settled(feed);
         list_remove(&feed->hungry);
         list_remove(&feed->failed);
+        list_remove(&feed->holding);
         feed->file->blocks = NULL;
         free(feed);
 }

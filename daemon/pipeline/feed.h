@@ -23,6 +23,7 @@ struct feed {
 
         struct list parts;          /* jobs that read new bytes, in file order */
         struct list refetches;      /* jobs that read absent blocks again */
+        struct list kept;           /* of them, those that are done and whose bytes are held */
         struct block_position next; /* everything before is published or skipped */
         uint64_t search_offset;     /* block_decode.h */
         enum damage search_damage;  /* likewise */
@@ -44,6 +45,9 @@ struct feed {
 
         struct decoder_task task; /* decodes the parts, one after the other */
         bool decoding, bridging;
+        bool paused; /* between two extents of the first part: it goes on when it is resumed */
+        uint64_t held_at_ns; /* it began to hold something, or did so again (hold.h) */
+        struct list holding; /* in pipeline->holding while it does */
         /* the file was replaced meanwhile: what the running task makes is of the old version */
         bool discard;
         /*

@@ -52,12 +52,17 @@ void job_uncharge(struct job *job) {
         job->charged = NULL;
 }
 
+void job_uncommit(struct job *job) {
+        job->feed->pipeline->committed_bytes -= job->committed_bytes;
+        job->committed_bytes = 0;
+        job_uncharge(job);
+}
+
 void job_end(struct job *job) {
         MUST(!job->decoding);
         if (job->block)
                 job->block->job = NULL;
-        job->feed->pipeline->committed_bytes -= job->committed_bytes;
-        job_uncharge(job);
+        job_uncommit(job);
         list_remove(&job->node);
         job->fetch = fetch_job_free(job->fetch);
         free(job);

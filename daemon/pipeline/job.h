@@ -40,5 +40,8 @@ int job_start(struct job *job, void (*on_done)(void *userdata, const struct fetc
 void job_commit(struct job *job, uint64_t ring_bytes, struct reader *charged);
 void job_uncharge(struct job *job);
 
+/* Nothing of it will fill the ring now, and nobody pays for it. */
+void job_uncommit(struct job *job);
+
 /* Ends a job that no decoder has, and frees it. */
 void job_end(struct job *job);

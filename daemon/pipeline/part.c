@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/name_id.h"
+#include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/part_decode.h"
 #include "daemon/pipeline/reader_state.h"
 
@@ -26,6 +27,12 @@ void part_drop_all(struct feed *feed) {
                 if (job != keep)
                         job_end(job);
         }
+        feed->paused = false;
+        hold_check(feed);
+}
+
+uint64_t part_held_offset(const struct feed *feed) {
+        return feed->carry_bytes > 0 ? feed->carry_offset : part_first(feed)->offset;
 }
 
 static void on_read(void *userdata, const struct fetch_result *result) {
@@ -69,16 +76,12 @@ static uint64_t larger_size(const struct feed *feed, uint64_t told_bytes) {
                        : max_u64(told_bytes, feed->file->listed_bytes);
 }
 
-/*
- * Whoever waits until all is loaded keeps nothing: when nothing is under way, the next record goes
- * out, however large it is.
- */
-static bool waiter_pays(const struct pipeline *pipeline) {
+bool part_waiter_pays(const struct pipeline *pipeline) {
         return pipeline->waiting > 0 && pipeline->committed_bytes == 0;
 }
 
 int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
-        uint64_t size = part_size(feed, room_bytes, charged || waiter_pays(feed->pipeline));
+        uint64_t size = part_size(feed, room_bytes, charged || part_waiter_pays(feed->pipeline));
         struct job *job;
         bool final;
         int r;

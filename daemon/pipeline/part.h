@@ -17,11 +17,20 @@ struct job *part_first(const struct feed *feed);
  */
 int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
 
+/*
+ * Whoever waits until all is loaded keeps nothing: when nothing is under way, the next record goes
+ * out, however large it is.
+ */
+bool part_waiter_pays(const struct pipeline *pipeline);
+
+/* Where the bytes begin that the first part holds, with what was carried over to it. */
+uint64_t part_held_offset(const struct feed *feed);
+
 /* Looks at a part that has arrived, once. False: the feed has gone on without it. */
 bool part_accept(struct feed *feed, struct job *job);
 
 /* Gives up what is under way and asks again from what is needed next. */
 void part_ask_again(struct feed *feed);
 
-/* Ends all parts, but for one whose bytes a decoder reads. */
+/* Ends all parts, but for one whose bytes a decoder reads; nothing is paused any more. */
 void part_drop_all(struct feed *feed);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/part.h"
 #include "daemon/pipeline/publication.h"
+#include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/residency.h"
 
 #define BRIDGE_FIRST_BYTES 65536u
@@ -18,8 +20,19 @@ void part_decode_drop_carry(struct feed *feed) {
         feed->carry_bytes = feed->carry_space = 0;
 }
 
+/* The segment that it opens next may not be more than what the job was granted. */
+static void limit_task(struct feed *feed, const struct job *job) {
+        uint64_t segment_bytes = feed->pipeline->segment_bytes;
+        uint64_t bytes = job->charged ? job->charged_segments * segment_bytes
+                                      : job->committed_bytes;
+
+        feed->task.pause_within_record = !job->charged;
+        feed->task.pause_bytes = bytes > segment_bytes ? bytes - segment_bytes : 1;
+}
+
 static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size,
                    bool last) {
+        limit_task(feed, part_first(feed));
         feed->task.input = feed_input(feed, bytes, offset, size);
         feed->task.input.last = last;
         feed->decoding = true;
@@ -98,7 +111,7 @@ static void part_done(struct feed *feed, struct job *job) {
 void part_decode_advance(struct feed *feed) {
         struct job *job;
 
-        while (!feed->decoding && (job = part_first(feed))) {
+        while (!feed->decoding && !feed->paused && (job = part_first(feed))) {
                 if (!job->arrived)
                         return;
                 if (!part_accept(feed, job))
@@ -189,6 +202,32 @@ static bool outgrow(struct feed *feed) {
         return true;
 }
 
+/* There is more in the part than the ring has room for now. */
+static void pause_part(struct feed *feed) {
+        feed->paused = true;
+        job_uncommit(part_first(feed));
+        hold_begin(feed);
+        readers_feed_hungry(feed);
+}
+
+int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
+        struct job *job = part_first(feed);
+        uint64_t end = job->offset + job->result.size_bytes;
+
+        if (room_bytes < feed->pipeline->segment_bytes)
+                return FEED_E_ROOM;
+        feed->paused = false;
+        hold_check(feed);
+        job_commit(job, min_u64(room_bytes, feed_estimate(feed, end - feed->next.offset)), charged);
+        if (feed->bridging)
+                submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
+                       feed->task.input.last);
+        else
+                submit(feed, job->result.buffer, job->offset, job->result.size_bytes,
+                       feed->task.input.last);
+        return 0;
+}
+
 static void task_done(struct feed *feed, struct decoder_task *task) {
         struct job *job = part_first(feed);
         uint64_t before = feed->next.offset;
@@ -211,10 +250,12 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         feed->next = task->input.begin;
         feed->search_offset = task->input.search_offset;
         feed->search_damage = task->input.search_damage;
-        feed->need_bytes = task->result == STAGE_MORE ? task->need_bytes : 0;
+        feed->need_bytes = task->result == 0 ? 0 : task->need_bytes;
         feed->file->loaded_bytes = feed->next.offset;
         if (feed->broken) {
                 step_back(feed);
+        } else if (task->result == STAGE_FULL) {
+                pause_part(feed);
         } else if (!outgrow(feed)) {
                 if (feed->bridging)
                         bridge_done(feed);

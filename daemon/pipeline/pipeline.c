@@ -12,6 +12,7 @@
 
 #include "common/base.h"
 #include "daemon/core/log.h"
+#include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/request.h"
 #include "daemon/pipeline/residency.h"
@@ -198,6 +199,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         list_init(&pipeline->requests);
         uv_idle_init(loop, &pipeline->pass);
         uv_timer_init(loop, &pipeline->retry);
+        hold_init(pipeline);
         pipeline->pass.data = pipeline->retry.data = pipeline;
         r = pipeline_init(pipeline);
         if (r < 0) {
@@ -262,11 +264,13 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
         pipeline->closing = true;
         pipeline->on_closed = on_closed;
         pipeline->closed_userdata = userdata;
-        pipeline->open_parts += 3; /* the pass, the timer, and what on_pool_closed() ends */
+        /* the pass, the retries, the holds, and what on_pool_closed() ends */
+        pipeline->open_parts += 4;
         list_for_each(node, &pipeline->requests)
                 pipeline_request_cancel(list_owner(node, struct pipeline_request, node));
         uv_close((uv_handle_t *)&pipeline->pass, on_handle_closed);
         uv_close((uv_handle_t *)&pipeline->retry, on_handle_closed);
+        hold_close(pipeline);
         if (pipeline->ring)
                 ring_set_state(pipeline->ring, RING_STATE_GONE);
         if (pipeline->pool)

@@ -32,6 +32,7 @@ struct pipeline_options {
         uint32_t payload_inline_max_bytes;
         unsigned readers_max; /* 0: as many as the ring has room for */
         int64_t poll_ns;      /* interval of looking at storage; 0: auto; -1: never */
+        uint64_t hold_ns;     /* between two acknowledgements for which bytes are held (hold.h) */
 };
 
 /* What happens, for notifications and the log. Any member may be NULL. */

@@ -42,6 +42,8 @@ struct pipeline {
 
         uv_idle_t pass; /* runs once in the next turn of the loop when something was touched */
         uv_timer_t retry;
+        uv_timer_t hold;     /* looks at: */
+        struct list holding; /* feeds that hold tickets (hold.h) */
         const struct pipeline_events *events;
         void *events_userdata;
         struct pipeline_counters counters;

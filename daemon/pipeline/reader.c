@@ -295,6 +295,7 @@ int reader_acknowledge(struct reader *reader, uint64_t acked) {
                 return -EPROTO;
         if (acked == reader->acked)
                 return 0;
+        reader->acked_at_ns = uv_hrtime();
         for (; reader->acked < acked; reader->acked++) {
                 uint32_t segment = reader->in_flight[reader->acked % RING_QUEUE_ENTRIES];
 
@@ -578,9 +579,13 @@ static bool lane_walk(struct lane *lane, uint64_t limit_bytes, uint64_t *walked,
                 }
                 if (feed->file->settled)
                         continue;
-                *walked += feed_estimate_under_way(feed);
+                /* what is under way will come by itself, but for what is paused */
+                if (!feed->paused)
+                        *walked += feed_estimate_under_way(feed);
                 if (*walked >= limit_bytes || !visit(userdata, feed, NULL))
                         return false;
+                if (feed->paused)
+                        *walked += feed_estimate_under_way(feed);
                 *walked += feed_estimate(feed, feed_left(feed));
         }
         return true;

@@ -72,6 +72,7 @@ struct reader {
         uint64_t *last_entry; /* for each segment: position of the last such entry */
         uint32_t in_flight[RING_QUEUE_ENTRIES]; /* segment of each entry that is not acknowledged */
         uint64_t pushed, acked, records;
+        uint64_t acked_at_ns; /* when it has acknowledged something last */
         unsigned pinned_segments, reserved_segments;
         struct list charged_jobs; /* that reserve them */
 };
@@ -139,7 +140,6 @@ void reader_pump(struct reader *reader);
 /*
  * Reads the acknowledgements again; tells the client at which one something that waits can go on.
  */
-void reader_look_at_acks(struct reader *reader);
 void reader_set_kick(struct reader *reader);
 
 /* How many more segments the reader may hold. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/extent_format.h"
+#include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/residency.h"
 
@@ -75,6 +76,41 @@ static void refetch_resident(struct job *job, const struct decoder_event *event)
         readers_block_resident(job->feed, block);
 }
 
+/* Of a TFRecord in several blocks: none of them can be read without all of it. */
+static bool is_piece(const struct block *block) {
+        return block->begin.index > 0 || block->end.index > 0;
+}
+
+/* The read, of these, that has all that the block needs. */
+static struct job *refetch_that_covers(const struct list *jobs, const struct block *block) {
+        for (struct list *node = jobs->next; node != jobs; node = node->next) {
+                struct job *job = list_owner(node, struct job, node);
+
+                if (job->offset <= block->begin.offset &&
+                    block->bytes_end <= job->offset + job->size_bytes)
+                        return job;
+        }
+        return NULL;
+}
+
+/* The block is there. If its TFRecord goes on in one that is not, the bytes are held for that. */
+static void refetch_done(struct job *job) {
+        struct feed *feed = job->feed;
+        const struct block *block = job->block, *next;
+
+        next = block && block->end.index > 0 ? feed_block_at(feed, block->end) : NULL;
+        if (!next || !refetch_is_wanted(next)) {
+                job_end(job);
+                return;
+        }
+        job->block->job = NULL;
+        job->block = NULL;
+        job_uncommit(job);
+        list_remove(&job->node);
+        list_append(&feed->kept, &job->node);
+        hold_begin(feed);
+}
+
 static void on_task(struct decoder_task *task, const struct decoder_event *event) {
         struct job *job = task->owner;
         struct feed *feed = job->feed;
@@ -87,21 +123,16 @@ static void on_task(struct decoder_task *task, const struct decoder_event *event
         if (job->block && !job->block->resident)
                 refetch_failed(job);
         else
-                job_end(job);
+                refetch_done(job);
         if (feed->gone && !feed_has_tasks(feed))
                 feed_end(feed);
 }
 
-static void on_read(void *userdata, const struct fetch_result *result) {
-        struct job *job = userdata;
-        struct block *block = job->block;
+static void refetch_decode(struct job *job) {
+        const struct block *block = job->block;
 
-        pipeline_touch(job->feed->pipeline);
-        if (result->failure.class != STORE_OK || result->size_bytes < job->size_bytes) {
-                refetch_failed(job);
-                return;
-        }
-        job->task.input = feed_input(job->feed, result->buffer, job->offset, result->size_bytes);
+        job->task.input = feed_input(job->feed, job->result.buffer, job->offset,
+                                     job->result.size_bytes);
         job->identity = job->feed->identity;
         job->task.input.file = &job->identity;
         job->task.input.begin = block->begin;
@@ -116,6 +147,29 @@ static void on_read(void *userdata, const struct fetch_result *result) {
         residency_grant(job->feed->pipeline);
 }
 
+static void on_read(void *userdata, const struct fetch_result *result) {
+        struct job *job = userdata;
+
+        pipeline_touch(job->feed->pipeline);
+        if (result->failure.class != STORE_OK || result->size_bytes < job->size_bytes) {
+                refetch_failed(job);
+                return;
+        }
+        job->result = *result;
+        refetch_decode(job);
+}
+
+/* The bytes are here already: they were held when the block before was done. */
+static void refetch_from_kept(struct job *job, struct block *block, struct reader *charged) {
+        list_remove(&job->node);
+        list_append(&job->feed->refetches, &job->node);
+        hold_check(job->feed);
+        job->block = block;
+        block->job = job;
+        job_commit(job, block->size_bytes, charged);
+        refetch_decode(job);
+}
+
 int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes,
                   struct reader *charged) {
         struct job *job;
@@ -123,6 +177,15 @@ int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes,
 
         if (!charged && block->size_bytes > room_bytes)
                 return FEED_E_ROOM;
+        if (is_piece(block)) {
+                job = refetch_that_covers(&feed->kept, block);
+                if (job) {
+                        refetch_from_kept(job, block, charged);
+                        return 0;
+                }
+                if (refetch_that_covers(&feed->refetches, block))
+                        return FEED_E_BUSY; /* when it is done, it is held */
+        }
         job = job_new(feed);
         if (!job)
                 return -ENOMEM;
@@ -141,6 +204,8 @@ int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes,
 }
 
 void refetch_drop_all(struct feed *feed) {
+        list_for_each(node, &feed->kept) job_end(list_owner(node, struct job, node));
+        hold_check(feed);
         list_for_each(node, &feed->refetches) {
                 struct job *job = list_owner(node, struct job, node);
 

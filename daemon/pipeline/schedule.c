@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/pipeline/part.h"
+#include "daemon/pipeline/part_decode.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/refetch.h"
 #include "daemon/pipeline/residency.h"
@@ -50,6 +51,16 @@ static enum outcome issue_absent(struct cursor *cursor) {
         return r == 0 && waits ? OUTCOME_BUSY : outcome_of(r);
 }
 
+/* What is paused goes on before more is asked for. */
+static int resume_or_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
+        return feed->paused ? part_decode_resume(feed, room_bytes, charged)
+                            : part_issue(feed, room_bytes, charged);
+}
+
+static bool feed_has_more(const struct feed *feed) {
+        return feed->paused || feed_is_hungry(feed);
+}
+
 /* The absent blocks that the cursor wants, then the unread bytes, while there is room. */
 static enum outcome issue_for_cursor(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
@@ -58,9 +69,9 @@ static enum outcome issue_for_cursor(struct cursor *cursor) {
 
         if (absent == OUTCOME_WINDOW || absent == OUTCOME_ROOM)
                 return absent;
-        while (unread == OUTCOME_ALL && feed_is_hungry(feed))
-                unread = outcome_of(
-                        part_issue(feed, residency_room(feed->pipeline, cursor->reader), NULL));
+        while (unread == OUTCOME_ALL && feed_has_more(feed))
+                unread = outcome_of(resume_or_issue(
+                        feed, residency_room(feed->pipeline, cursor->reader), NULL));
         return unread == OUTCOME_ALL ? absent : unread;
 }
 
@@ -110,14 +121,14 @@ static bool issue_by_quota(void *userdata, struct feed *feed, struct block *bloc
         uint64_t quota_bytes = reader_quota_left(walk->reader) * feed->pipeline->segment_bytes;
         int r = 0;
 
-        if (block ? !refetch_is_wanted(block) || !refetch_is_due(block) : !feed_is_hungry(feed))
+        if (block ? !refetch_is_wanted(block) || !refetch_is_due(block) : !feed_has_more(feed))
                 return true;
         if (quota_bytes == 0) {
                 walk->held_back = true;
                 return false;
         }
         r = block ? refetch_start(feed, block, quota_bytes, walk->reader)
-                  : part_issue(feed, quota_bytes, walk->reader);
+                  : resume_or_issue(feed, quota_bytes, walk->reader);
         return r == 0 || r == FEED_E_BUSY;
 }
 
@@ -139,6 +150,27 @@ static void schedule_reader(struct reader *reader) {
         reader_walk(reader, reader_ahead_bytes(reader), issue_by_quota, &walk);
 }
 
+/* What a job for nobody, or for those who only wait until all is loaded, may fill. */
+static uint64_t unread_room(struct pipeline *pipeline) {
+        return pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline);
+}
+
+/*
+ * Who waits until all is loaded keeps nothing: when nothing is under way, decoding goes on,
+ * whatever is thrown out for it.
+ */
+static void resume_unread(struct pipeline *pipeline) {
+        list_for_each(node, &pipeline->holding) {
+                struct feed *feed = list_owner(node, struct feed, holding);
+                uint64_t room = unread_room(pipeline);
+
+                if (part_waiter_pays(pipeline))
+                        room = max_u64(room, pipeline->segment_bytes);
+                if (feed->paused)
+                        part_decode_resume(feed, room, NULL);
+        }
+}
+
 /*
  * For nobody, or for those who only wait until all is loaded: in order of arrival. A source whose
  * window is full is passed over.
@@ -154,10 +186,7 @@ static void schedule_unread(struct pipeline *pipeline) {
                 if (source->full_in_pass == pipeline->pass_count)
                         continue;
                 while (r == 0 && feed_is_hungry(feed))
-                        r = part_issue(feed,
-                                       pipeline->waiting ? residency_room(pipeline, NULL)
-                                                         : residency_room_unused(pipeline),
-                                       NULL);
+                        r = part_issue(feed, unread_room(pipeline), NULL);
                 if (r == FEED_E_ROOM || r == -ENOMEM)
                         return;
                 if (r == FEED_E_WINDOW) {
@@ -179,5 +208,6 @@ void schedule(struct pipeline *pipeline) {
                 list_remove(first);
                 list_append(&pipeline->readers, first);
         }
+        resume_unread(pipeline);
         schedule_unread(pipeline);
 }

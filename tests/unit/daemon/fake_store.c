@@ -51,6 +51,7 @@ static int fake_read(struct store *store, const char *name, size_t name_size, ui
         read->userdata = userdata;
         fake->reads[fake->read_count++] = read;
         fake->reads_made++;
+        fake->bytes_read += size;
         *ret_read = read;
         return 0;
 }

@@ -32,6 +32,7 @@ struct fake_store {
         int list_error;                            /* of the next call of list */
         struct store_read *reads[FAKE_READS_MOST]; /* under way, oldest first */
         unsigned read_count, reads_made;
+        uint64_t bytes_read; /* asked for by them */
         void (*on_closed)(void *userdata);
         void *closed_userdata;
 };

@@ -615,27 +615,175 @@ START_TEST(joined_blocks_come_as_one_extent) {
 }
 END_TEST
 
-/*
- * One TFRecord that fills the ring more than once: a session that stands inside of it goes on
- * inside of it.
- */
-START_TEST(a_record_larger_than_the_ring_comes_whole) {
+/* --- TFRecords of many blocks --- */
+
+#define VALUES_OF_TWO_RINGS (2 * STEPS_OF_A_RING)
+
+/* Between small records one TFRecord that fills the ring twice, in a file that is 3 parts without it. */
+static struct rig_file *add_large_record(void) {
+        struct rig_file *file = rig_add_file("run/1.tfevents", 3);
+
+        events_scalars(&file->events, 3, "many", VALUES_OF_TWO_RINGS);
+        file->steps++;
+        rig_append(file, 3);
+        return file;
+}
+
+static void must_be_all_of_large_record(const struct session *session,
+                                        const struct rig_file *file) {
+        ck_assert_uint_eq(session->records, 1 + 3 + VALUES_OF_TWO_RINGS + 3);
+        ck_assert_int_eq(session->next_step[0], file->steps);
+        ck_assert_uint_eq(session->lost, 0);
+        ck_assert_uint_eq(session->ends, 1);
+}
+
+static uint64_t bytes_held(void) {
+        return fetch_counters(pipeline_fetch(rig.pipeline))->inflight_bytes;
+}
+
+/* A session that stands inside of it goes on inside of it; it is fetched once, not once a block. */
+START_TEST(a_record_larger_than_the_ring_is_read_once) {
         struct session session;
         struct rig_file *file;
 
         rig_begin(NULL);
-        file = rig_add_file("run/1.tfevents", 3);
-        events_scalars(&file->events, 3, "many", 2 * STEPS_OF_A_RING);
-        file->steps++;
-        rig_append(file, 3);
+        file = add_large_record();
         session_begin(&session, NULL);
         session.any_step = true;
         rig_list();
         drain_as_client(&session);
-        ck_assert_uint_eq(session.records, 1 + 3 + 2 * STEPS_OF_A_RING + 3);
-        ck_assert_int_eq(session.next_step[0], file->steps);
-        ck_assert_uint_eq(session.lost, 0);
-        ck_assert_uint_eq(session.ends, 1);
+        must_be_all_of_large_record(&session, file);
+        ck_assert_uint_eq(refetched(), 0);
+        /* parts that end inside of it, as far as the room was, and then one that is as long as it */
+        ck_assert_uint_le(rig.store->bytes_read, 2 * file->events.size + 2 * 65536u);
+        ck_assert_uint_eq(bytes_held(), 0);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* What does not take what it has gets no more decoded than its quota and the room are. */
+START_TEST(of_a_large_record_only_what_there_is_room_for_is_decoded) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t made;
+
+        rig_begin(NULL);
+        file = add_large_record();
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        rig_answer_all();
+        made = pipeline_counters(rig.pipeline)->extent_bytes;
+        ck_assert_uint_le(made, RIG_RING_BYTES);
+        ck_assert_uint_ge(bytes_held(), VALUES_OF_TWO_RINGS);
+        drain_as_client(&session);
+        must_be_all_of_large_record(&session, file);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Who comes when it is out of the ring makes it be read once more, not once for each block. */
+START_TEST(a_large_record_is_read_again_once) {
+        struct session first, second;
+        struct rig_file *file;
+        unsigned reads;
+
+        rig_begin(NULL);
+        file = add_large_record();
+        session_begin(&first, NULL);
+        first.any_step = true;
+        rig_list();
+        drain_as_client(&first);
+        reads = rig.store->reads_made;
+        session_begin(&second, NULL);
+        second.any_step = true;
+        rig_quiet();
+        drain_as_client(&second);
+        must_be_all_of_large_record(&second, file);
+        ck_assert_uint_gt(refetched(), SEGMENTS);
+        ck_assert_uint_le(rig.store->reads_made - reads, 3);
+        ck_assert_uint_eq(bytes_held(), 0);
+        session_end(&first);
+        session_end(&second);
+        rig_end();
+}
+END_TEST
+
+static void until_nothing_is_held(void) {
+        do {
+                rig_answer_all();
+                rig_quiet();
+        } while (bytes_held() > 0);
+}
+
+/* A session that has stopped gives the ticket up; when it goes on, the rest is read again. */
+START_TEST(a_stopped_session_holds_no_ticket) {
+        struct pipeline_options options = rig_usual;
+        struct session first, second;
+        struct rig_file *file;
+
+        options.hold_ns = 1;
+        rig_begin(&options);
+        file = add_large_record();
+        session_begin(&first, NULL);
+        first.any_step = true;
+        rig_list();
+        until_nothing_is_held();
+        drain_as_client(&first);
+        must_be_all_of_large_record(&first, file);
+        session_begin(&second, NULL);
+        second.any_step = true;
+        rig_quiet();
+        until_nothing_is_held();
+        drain_as_client(&second);
+        must_be_all_of_large_record(&second, file);
+        session_end(&first);
+        session_end(&second);
+        rig_end();
+}
+END_TEST
+
+/* Nobody wants it: it waits in storage, not in a ticket. */
+START_TEST(a_large_record_that_nobody_reads_holds_no_ticket) {
+        struct pipeline_options options = rig_usual;
+
+        options.hold_ns = 1;
+        rig_begin(&options);
+        add_large_record();
+        rig_list();
+        until_nothing_is_held();
+        ck_assert_uint_le(pipeline_counters(rig.pipeline)->extent_bytes, RIG_RING_BYTES);
+        rig_end();
+}
+END_TEST
+
+/* The file is written anew, or goes, while a part of it is paused. */
+START_TEST(a_held_record_goes_with_its_file) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = add_large_record();
+        session_begin(&session, &following);
+        session.any_step = true;
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_gt(bytes_held(), 0);
+        file->hidden = true;
+        rig_list_again();
+        rig_list_again();
+        ck_assert_uint_eq(bytes_held(), 0);
+        ck_assert_uint_eq(session.gone, 1);
+        /* or the daemon ends meanwhile */
+        session_acknowledge(&session, session.pushed);
+        rig_add_file("other/1.tfevents", 3);
+        events_scalars(&rig.files[1].events, 3, "many", VALUES_OF_TWO_RINGS);
+        rig_append(&rig.files[1], 3);
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_gt(bytes_held(), 0);
         session_end(&session);
         rig_end();
 }
@@ -1187,6 +1335,27 @@ START_TEST(wait_loaded_reads_records_larger_than_the_ring) {
 }
 END_TEST
 
+/* Who waits for all lets it pass through, though nobody takes it. */
+START_TEST(wait_loaded_lets_a_large_record_pass) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+
+        rig_begin(NULL);
+        add_large_record();
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_gt(bytes_held(), 0);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &answer, &request), 0);
+        rig_quiet();
+        rig_answer_all();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_uint_eq(bytes_held(), 0);
+        ck_assert_uint_eq(pipeline_counters(rig.pipeline)->records,
+                          1 + 3 + VALUES_OF_TWO_RINGS + 3);
+        rig_end();
+}
+END_TEST
+
 START_TEST(wait_loaded_waits_for_files_that_settle) {
         struct pipeline_request *request;
         struct answer answer = { 0 };
@@ -1512,7 +1681,11 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             as_many_sessions_as_the_ring_has_room_for, blocks_that_left_are_fetched_again_once,
             joined_blocks_come_as_one_extent, sessions_in_different_places_do_not_starve,
             stopped_sessions_cost_no_reads, what_nobody_needs_goes_first,
-            a_record_larger_than_the_ring_comes_whole, a_block_that_changed_is_lost,
+            a_record_larger_than_the_ring_is_read_once,
+            of_a_large_record_only_what_there_is_room_for_is_decoded,
+            a_large_record_is_read_again_once, a_stopped_session_holds_no_ticket,
+            a_large_record_that_nobody_reads_holds_no_ticket, wait_loaded_lets_a_large_record_pass,
+            a_held_record_goes_with_its_file, a_block_that_changed_is_lost,
             a_block_that_fails_in_passing_is_not_lost, what_was_lost_may_come_back,
             growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end,
             a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
