@@ -263,6 +263,32 @@ def test_records_longer_than_a_part(start, tmp_path, serve):
     assert sum(request["bytes"] for request in reads) < 2 * size
 
 
+def test_a_record_of_many_blocks_is_fetched_once(start, tmp_path, serve):
+    """Its values fill a small ring three times: once for who is there first, once for who comes when they have left.
+
+    The first part is no longer than the room by the ratio that files have; here it ends inside of the record, and is read twice.
+    """
+    from tensorboard.compat.proto import event_pb2, summary_pb2
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    tree = tmp_path / "logs"
+    tree.mkdir()
+    values = [summary_pb2.Summary.Value(tag="tag%d" % (index % 50), simple_value=index) for index in range(200000)]
+    with open(tree / NAME, "wb") as file:
+        writer = RecordWriter(file)
+        writer.write(event_pb2.Event(step=1, wall_time=1.0, summary=summary_pb2.Summary(value=values[:1])).SerializeToString())
+        writer.write(event_pb2.Event(step=2, wall_time=1.0, summary=summary_pb2.Summary(value=values)).SerializeToString())
+    size = (tree / NAME).stat().st_size
+    server = serve(tree)
+    daemon = start("-m", "4M", server.url)
+    for reader in (1, 2):
+        with Client(daemon.socket_path) as client:
+            rows, _ = hrclient.scalar_rows(client.subscribe().entries())
+            assert [row[4:] for row in rows[NAME]] == [("tag0", 0)] + [("tag%d" % (n % 50), n) for n in range(200000)]
+        reads = [request for request in server.requests() if request["kind"] == "read"]
+        assert sum(request["bytes"] for request in reads) <= (reader + 1) * size + 3 * 65536
+
+
 def test_growth_on_a_server_without_ranges(start, tmp_path, serve):
     tree = write_tree(tmp_path / "logs", runs=2, steps=100)
     path = next((tree / "run1").iterdir())
