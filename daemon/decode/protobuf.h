@@ -42,8 +42,10 @@ struct protobuf_field {
         struct protobuf_bytes bytes; /* of PROTOBUF_BYTES */
 };
 
+/* None at all may be at no place: nothing can be added to that. */
 static inline struct protobuf_reader protobuf_reader_of(struct protobuf_bytes bytes) {
-        return (struct protobuf_reader){ bytes.at, bytes.at + bytes.size, false };
+        return (struct protobuf_reader){ bytes.at,
+                                         bytes.size > 0 ? bytes.at + bytes.size : bytes.at, false };
 }
 
 /* Bytes that may be none at all. */
