@@ -307,15 +307,23 @@ void event_cursor_init(struct event_cursor *cursor, const struct event *event) {
         cursor->index = 0;
 }
 
+static struct protobuf_bytes rest_of(const struct protobuf_reader *reader) {
+        return (struct protobuf_bytes){ reader->at, (uint64_t)(reader->end - reader->at) };
+}
+
 /* The next Value of the summaries that merge. */
 static bool next_value(struct event_cursor *cursor, struct protobuf_bytes *ret_bytes) {
         struct protobuf_bytes summary;
         struct protobuf_field field;
 
         for (;;) {
-                while (protobuf_next(&cursor->summary, SUMMARY_DEPTH, &field)) {
+                for (;;) {
+                        cursor->from_value = rest_of(&cursor->summary);
+                        if (!protobuf_next(&cursor->summary, SUMMARY_DEPTH, &field))
+                                break;
                         if (field.key != BYTES(1))
                                 continue;
+                        cursor->behind_summary = cursor->summaries.rest;
                         *ret_bytes = field.bytes;
                         return true;
                 }
@@ -323,6 +331,43 @@ static bool next_value(struct event_cursor *cursor, struct protobuf_bytes *ret_b
                         return false;
                 cursor->summary = protobuf_reader_of(summary);
         }
+}
+
+void event_cursor_place(const struct event_cursor *cursor, const uint8_t *payload,
+                        struct event_place *ret_place) {
+        const struct event *event = cursor->event;
+        uint64_t value_at = (uint64_t)(cursor->from_value.at - payload);
+
+        MUST(cursor->index > 0 && event->value_count > 1);
+        *ret_place = (struct event_place){
+                .wall_time = event->wall_time,
+                .step = event->step,
+                .value_count = event->value_count,
+                .index = cursor->index - 1,
+                .value_at = value_at,
+                .value_end = value_at + cursor->from_value.size,
+                .summaries_at = (uint64_t)(cursor->behind_summary.at - payload),
+        };
+}
+
+void event_cursor_resume(struct event_cursor *cursor, struct event *ret_event,
+                         const uint8_t *payload, uint64_t size_bytes,
+                         const struct event_place *place) {
+        MUST(place->value_at <= place->value_end && place->value_end <= size_bytes &&
+             place->summaries_at <= size_bytes);
+        *ret_event = (struct event){
+                .wall_time = place->wall_time,
+                .step = place->step,
+                .what = EVENT_VALUES,
+                .value_count = place->value_count,
+                .summaries = { { payload + place->summaries_at, size_bytes - place->summaries_at },
+                               BYTES(5),
+                               EVENT_DEPTH },
+        };
+        event_cursor_init(cursor, ret_event);
+        cursor->index = place->index;
+        cursor->summary = (struct protobuf_reader){ payload + place->value_at,
+                                                    payload + place->value_end, false };
 }
 
 const struct event_value *event_cursor_next(struct event_cursor *cursor) {

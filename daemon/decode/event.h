@@ -73,10 +73,33 @@ struct event_cursor {
         struct event_parts summaries;
         struct protobuf_reader summary;
         uint32_t index; /* of the next one */
+        /* what is left from the value given last on, and behind its summary */
+        struct protobuf_bytes from_value, behind_summary;
         struct event_value value;
 };
 
+/*
+ * A value between others of its Event, and what else was known of that: reading goes on there
+ * without a look at what is before it. value_count 0: no such place.
+ */
+struct event_place {
+        double wall_time;
+        int64_t step;
+        uint32_t value_count, index;
+        /* offsets in the payload: the rest of the value's summary, and what is behind that */
+        uint64_t value_at, value_end, summaries_at;
+};
+
 void event_cursor_init(struct event_cursor *cursor, const struct event *event);
+
+/* The place of the value that was given last. */
+void event_cursor_place(const struct event_cursor *cursor, const uint8_t *payload,
+                        struct event_place *ret_place);
+
+/* The Event again (of its `first` value nothing is known) and a cursor before that value. */
+void event_cursor_resume(struct event_cursor *cursor, struct event *ret_event,
+                         const uint8_t *payload, uint64_t size_bytes,
+                         const struct event_place *place);
 
 /* Valid until the next call; NULL: there are no more. */
 const struct event_value *event_cursor_next(struct event_cursor *cursor);

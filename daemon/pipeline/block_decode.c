@@ -35,6 +35,7 @@ static void block_init(struct block *block, const struct block_input *input,
 
         memset(output, 0, sizeof(*output));
         output->begin = input->begin;
+        output->resume = input->resume;
         block->input = input;
         block->output = output;
         block->place = input->begin;
@@ -200,13 +201,12 @@ static int append_value(struct block *block, const struct tfrecord *record,
 
 /* The values from the block's place on. *ret_next: the first one that did not fit, 0 if all did. */
 static int append_values(struct block *block, const struct tfrecord *record,
-                         const struct event *event, uint32_t *ret_next) {
+                         struct event_cursor *cursor, uint32_t *ret_next) {
         uint32_t end = record->offset == block->input->end.offset ? block->input->end.index : 0;
         const struct event_value *value;
-        struct event_cursor cursor;
 
-        event_cursor_init(&cursor, event);
-        for (uint32_t index = 0; (value = event_cursor_next(&cursor)); index++) {
+        while ((value = event_cursor_next(cursor))) {
+                uint32_t index = cursor->index - 1;
                 int r;
 
                 *ret_next = index;
@@ -214,7 +214,7 @@ static int append_values(struct block *block, const struct tfrecord *record,
                         continue;
                 if (end && index >= end)
                         return 0;
-                r = append_value(block, record, event, index, value);
+                r = append_value(block, record, cursor->event, index, value);
                 if (r)
                         return r;
         }
@@ -256,14 +256,33 @@ static int append_mark(struct block *block, const struct tfrecord *record,
                        : 0;
 }
 
-/*
- * One TFRecord with right CRCs. STAGE_FULL: some or none of its values are in the extent,
- * block->place says which.
- */
-static int append_record(struct block *block, const struct tfrecord *record) {
-        struct event event;
+/* STAGE_FULL: some or none of its values are in the extent, block->place says which. */
+static int append_event(struct block *block, const struct tfrecord *record,
+                        struct event_cursor *cursor) {
+        const struct event *event = cursor->event;
+        struct block_resume *resume = &block->output->resume;
         uint32_t next = 0;
         int r;
+
+        resume->payload_bytes = 0;
+        r = append_mark(block, record, event);
+        if (r == 0)
+                r = append_values(block, record, cursor, &next);
+        if (r == STAGE_FULL)
+                block->output->need_bytes = record->size_bytes;
+        if (r == STAGE_FULL && event->value_count > 1) {
+                resume->payload_bytes = record->payload_bytes;
+                event_cursor_place(cursor, record->payload, &resume->place);
+        }
+        if (r == 0 || next > block->place.index)
+                cover_event(block, record, event->wall_time, next);
+        return r;
+}
+
+/* One TFRecord with right CRCs. */
+static int append_record(struct block *block, const struct tfrecord *record) {
+        struct event_cursor cursor;
+        struct event event;
 
         if (event_decode(record->payload, record->payload_bytes, &event) == STAGE_CORRUPT) {
                 skip(block, record->offset, record->size_bytes, DAMAGE_NOT_AN_EVENT);
@@ -271,20 +290,38 @@ static int append_record(struct block *block, const struct tfrecord *record) {
                       record->offset + record->size_bytes);
                 return 0;
         }
-        r = append_mark(block, record, &event);
-        if (r == 0)
-                r = append_values(block, record, &event, &next);
-        if (r == STAGE_FULL)
-                block->output->need_bytes = record->size_bytes;
-        if (r == 0 || next > block->place.index)
-                cover_event(block, record, event.wall_time, next);
-        return r;
+        event_cursor_init(&cursor, &event);
+        return append_event(block, record, &cursor);
+}
+
+/*
+ * The rest of a TFRecord that did not fit before: its bytes are not looked at again, so that one
+ * with many values takes no more time for each than others do.
+ */
+static int append_rest(struct block *block, const struct block_resume *resume) {
+        const struct block_input *input = block->input;
+        uint64_t at = input->begin.offset - input->bytes_offset;
+        struct event_cursor cursor;
+        struct event event;
+        struct tfrecord record = {
+                .offset = input->begin.offset,
+                .size_bytes = resume->payload_bytes + TFRECORD_OVERHEAD_BYTES,
+                .payload = input->bytes + at + TFRECORD_HEADER_BYTES,
+                .payload_bytes = resume->payload_bytes,
+        };
+
+        MUST(at + record.size_bytes <= input->size_bytes);
+        block->frames.offset += record.size_bytes;
+        event_cursor_resume(&cursor, &event, record.payload, record.payload_bytes, &resume->place);
+        return append_event(block, &record, &cursor);
 }
 
 static int decode_records(struct block *block) {
         struct tfrecord record;
         int r = 0;
 
+        if (block->input->resume.payload_bytes > 0)
+                r = append_rest(block, &block->input->resume);
         while (r == 0 && !is_at_end(block)) {
                 if (places_are_full(block))
                         return STAGE_FULL;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/base.h"
+#include "daemon/decode/event.h"
 #include "daemon/discover/file_damage.h"
 
 /* Who the extent is of. The strings are borrowed; the ids are those of extent_format.h. */
@@ -29,6 +30,15 @@ struct block_position {
         uint32_t index;
 };
 
+/*
+ * Where decoding goes on inside of a TFRecord that has been looked at already. payload_bytes 0: not
+ * known, it is looked at again from its first byte.
+ */
+struct block_resume {
+        uint64_t payload_bytes;
+        struct event_place place;
+};
+
 struct block_input {
         const struct block_file *file;
         const uint8_t *bytes; /* of the file from bytes_offset on */
@@ -41,6 +51,8 @@ struct block_input {
          */
         uint64_t search_offset;
         enum damage search_damage;
+        /* of the output that `begin` is from, if the bytes are the same as then */
+        struct block_resume resume;
         /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
         struct block_position end;
         /*
@@ -72,6 +84,7 @@ struct block_output {
         struct block_position next;
         uint64_t search_offset; /* as in the input, for the next call */
         enum damage search_damage;
+        struct block_resume resume; /* of STAGE_FULL: likewise, while the bytes stay the same */
         /*
          * of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0
          * unknown. Of STAGE_FULL inside of a TFRecord: that TFRecord's

@@ -165,6 +165,7 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                 input->begin = event.output.next;
                 input->search_offset = event.output.search_offset;
                 input->search_damage = event.output.search_damage;
+                input->resume = event.output.resume;
                 MUST(task->result != STAGE_FULL || event.output.extent_bytes > 0 ||
                      decoder->used_bytes > 0);
                 decoder->used_bytes += align_up(event.output.extent_bytes, EXTENT_ALIGNMENT);

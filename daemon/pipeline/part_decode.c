@@ -30,11 +30,16 @@ static void limit_task(struct feed *feed, const struct job *job) {
         feed->task.pause_bytes = bytes > segment_bytes ? bytes - segment_bytes : 1;
 }
 
+/* resume: where it stopped in the same bytes before; NULL: it did not. */
 static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uint64_t size,
-                   bool last) {
+                   bool last, const struct block_resume *resume) {
+        struct block_input input = feed_input(feed, bytes, offset, size);
+
         limit_task(feed, part_first(feed));
-        feed->task.input = feed_input(feed, bytes, offset, size);
-        feed->task.input.last = last;
+        input.last = last;
+        if (resume)
+                input.resume = *resume;
+        feed->task.input = input;
         feed->decoding = true;
         decoder_pool_submit(feed->pipeline->pool, &feed->task);
         residency_grant(feed->pipeline);
@@ -74,7 +79,7 @@ static bool decode_part(struct feed *feed, struct job *job) {
         if (feed_offset(feed) >= end && !feed->bridging)
                 return false;
         if (!feed->bridging) {
-                submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last);
+                submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last, NULL);
                 return true;
         }
         if (feed->carry_offset + feed->carry_bytes >= end)
@@ -84,7 +89,7 @@ static bool decode_part(struct feed *feed, struct job *job) {
                 return true;
         }
         submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
-               last && feed->carry_offset + feed->carry_bytes == end);
+               last && feed->carry_offset + feed->carry_bytes == end, NULL);
         return true;
 }
 
@@ -221,10 +226,10 @@ int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *ch
         job_commit(job, min_u64(room_bytes, feed_estimate(feed, end - feed->next.offset)), charged);
         if (feed->bridging)
                 submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
-                       feed->task.input.last);
+                       feed->task.input.last, &feed->task.input.resume);
         else
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes,
-                       feed->task.input.last);
+                       feed->task.input.last, &feed->task.input.resume);
         return 0;
 }
 

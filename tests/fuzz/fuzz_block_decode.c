@@ -212,6 +212,8 @@ static int decode_up_to(struct block_input *input, const struct block_input *who
         }
         input->begin = output.next;
         input->search_offset = output.search_offset;
+        input->resume = output.resume; /* the bytes stay the same if it is STAGE_FULL */
+        MUST(r == STAGE_FULL || input->resume.payload_bytes == 0);
         return r;
 }
 

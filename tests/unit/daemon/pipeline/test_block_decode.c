@@ -530,6 +530,80 @@ START_TEST(value_that_is_not_there) {
 }
 END_TEST
 
+/* An Event of that many Summaries, each with as many Values, with a step behind them. */
+static void write_values(struct writer *writer, unsigned summaries, unsigned values) {
+        /* Value { tag "t", simple_value 1 } */
+        static const uint8_t value[] = { 0x0a, 8, 0x0a, 1, 't', 0x15, 0, 0, 0x80, 0x3f };
+        uint8_t *payload = malloc(summaries * (8 + values * sizeof(value)) + 16), *at = payload;
+
+        for (unsigned i = 0; i < summaries; i++) {
+                *at++ = 0x2a;
+                at = put_varint(at, values * sizeof(value));
+                for (unsigned j = 0; j < values; j++, at += sizeof(value))
+                        memcpy(at, value, sizeof(value));
+        }
+        *at++ = 0x10;
+        *at++ = 7;
+        write_record(writer, payload, (uint64_t)(at - payload));
+        free(payload);
+}
+
+/* All that stands before the rest of the Event, and its CRC, become another thing. */
+static uint8_t *spoilt(const struct bytes *bytes, const struct block_input *input) {
+        const struct event_place *place = &input->resume.place;
+        uint64_t payload = input->begin.offset + 12;
+        uint8_t *spoilt = malloc(bytes->size);
+
+        memcpy(spoilt, bytes->at, bytes->size);
+        memset(spoilt, 0xff, payload + min_u64(place->value_at, place->summaries_at));
+        memset(spoilt + payload + input->resume.payload_bytes, 0xff, 4);
+        return spoilt;
+}
+
+/* Decodes on from what the output says, in bytes of which only the rest is right. */
+static unsigned check_read_once(unsigned summaries, unsigned values) {
+        struct writer writer = { 0 };
+        struct block_file file = blocks_file("f", "r");
+        struct block_input input, rest;
+        struct block_image block, again;
+        struct bytes bytes;
+        unsigned resumed = 0;
+
+        write_values(&writer, summaries, values);
+        write_scalar(&writer, 3);
+        bytes = (struct bytes){ writer.bytes, writer.size };
+        rest = input = blocks_input(&bytes, &file, SMALL_SEGMENT_BYTES);
+        do {
+                CLEANUP(freep) uint8_t *spoilt_bytes = NULL;
+
+                if (rest.resume.payload_bytes > 0)
+                        rest.bytes = spoilt_bytes = spoilt(&bytes, &rest);
+                again = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
+                block = blocks_decode_one(&rest, SMALL_SEGMENT_BYTES);
+                ck_assert_int_eq(block.result, again.result);
+                ck_assert_uint_eq(block.output.extent_bytes, again.output.extent_bytes);
+                ck_assert_mem_eq(block.image, again.image, block.output.extent_bytes);
+                input.begin = again.output.next;
+                rest.begin = block.output.next;
+                rest.resume = block.output.resume;
+                resumed += rest.resume.payload_bytes > 0;
+                rest.bytes = bytes.at;
+                free(block.image);
+                free(again.image);
+        } while (block.result == STAGE_FULL);
+        free(writer.bytes);
+        return resumed;
+}
+
+/* So the time for a value does not depend on how many there are. */
+START_TEST(event_in_many_extents_is_read_once) {
+        ck_assert_uint_ge(check_read_once(1, 20000), 15);
+        ck_assert_uint_ge(check_read_once(20000, 1), 15);
+        ck_assert_uint_ge(check_read_once(3000, 7), 15);
+        ck_assert_uint_eq(check_read_once(1, 3), 0);
+}
+END_TEST
+
 /*
  * Some zeros behind the records, then more zeros, then a record: a hole; before that, not written
  * yet.
@@ -607,4 +681,5 @@ END_TEST
 RUNNER_MAIN("pipeline/block_decode", block_decoded_again_is_the_same, pieces_do_not_matter,
             too_long_names_are_skipped_and_reported, longest_name_makes_progress,
             record_above_the_limit_is_skipped_by_its_length, unfinished_record_says_what_it_needs,
-            value_that_is_not_there, zeros_are_not_written_yet, damage_up_to_the_end_is_the_tail)
+            value_that_is_not_there, event_in_many_extents_is_read_once, zeros_are_not_written_yet,
+            damage_up_to_the_end_is_the_tail)
