@@ -196,6 +196,24 @@ struct hr_position {
 };
 
 /*
+ * Which records withdraw earlier points of their series: a job that crashed goes on from its last
+ * checkpoint and writes steps again. docs/TENSORBOARD.md, "Steps and restarts", has the rules.
+ */
+enum hr_purge {
+        HR_PURGE_NONE = 0, /* nobody asks */
+        /*
+         * as TensorBoard's Python loader: session starts; without file_version an Event that goes
+         * back
+         */
+        HR_PURGE_START = 1,
+        /*
+         * as TensorBoard's data server: every step that is not larger than the last one of its
+         * series; but files that were written at the same time leave each other alone
+         */
+        HR_PURGE_ORDER = 2,
+};
+
+/*
  * Start from HR_SUBSCRIPTION, which is what NULL means: everything that is there, from the start.
  * Lists end with NULL; NULL: all.
  */
@@ -209,6 +227,12 @@ struct hr_subscription {
         bool follow; /* go on when all is read */
         const struct hr_position *positions;
         size_t position_count;
+        /*
+         * hr_withdrawal_next() says what is withdrawn. Whole runs are looked at: the daemon sends
+         * all series of the runs, and the library filters. Points from before the stream's start
+         * are not known.
+         */
+        enum hr_purge purge;
 };
 
 #define HR_SUBSCRIPTION \
@@ -270,8 +294,11 @@ enum hr_class {
 struct hr_file {
         uint64_t id;
         struct hr_text source; /* URL */
-        struct hr_text
-                run; /* its directory, relative to what hr_open() was given; "." for that itself */
+        /*
+         * its directory, relative to what hr_open() was given; "." for that itself; the bytes lie
+         * at the same place for all files of a run
+         */
+        struct hr_text run;
         struct hr_text path; /* likewise */
         void *userdata;      /* the caller's, NULL at first */
 };
@@ -327,6 +354,7 @@ struct hr_batch {
         struct hr_series *const *series_;
         const void *extent_;
         bool marks_;
+        const struct hr_withdrawal *withdrawal_, *withdrawal_end_;
 };
 
 /*
@@ -357,6 +385,61 @@ static inline struct hr_series *hr_record_series(const struct hr_batch *batch,
                                                  const struct hr_record *record) {
         return record->series != HR_SERIES_NONE ? batch->series_[record->series] : NULL;
 }
+
+/*
+ * Points that are no longer valid: those told before of that series and file, of that step or more.
+ * Where one job wrote a run, that is how it starts again. Points may be withdrawn twice.
+ */
+struct hr_withdrawal {
+        const struct hr_record *record; /* that withdraws them: they go before it is taken */
+        struct hr_series *series;       /* NULL: all series of batch->file->run */
+        struct hr_file *file;           /* NULL: all files of that run */
+        int64_t from_step;
+};
+
+/*
+ * The next withdrawal by a record up to this one, or by one that the filters hold back; call it
+ * before the record is taken, until it gives NULL, and with record NULL at the end of the batch.
+ * Those of series that the filters hold back are not told.
+ *
+ *      while ((record = hr_record_next(&batch))) {
+ *              while ((withdrawal = hr_withdrawal_next(&batch, record)))
+ *                      ...
+ *      }
+ *      while ((withdrawal = hr_withdrawal_next(&batch, NULL)))
+ *              ...
+ */
+static inline const struct hr_withdrawal *hr_withdrawal_next(struct hr_batch *batch,
+                                                             const struct hr_record *record) {
+        if (batch->withdrawal_ == batch->withdrawal_end_ ||
+            (record && batch->withdrawal_->record > record))
+                return NULL;
+        return batch->withdrawal_++;
+}
+
+/*
+ * What was withdrawn of one run so far, to find out at its end which of its points stand. Its
+ * memory grows with the restarts, not with the points: the caller keeps those, each with what
+ * hr_withdrawn_count() said when it was told.
+ */
+struct hr_withdrawn;
+
+struct hr_withdrawn *hr_withdrawn_new(void);                            /* NULL: no memory */
+struct hr_withdrawn *hr_withdrawn_free(struct hr_withdrawn *withdrawn); /* takes NULL, returns it */
+
+/*
+ * Notes points that are withdrawn. series NULL: of all series of the run; file NULL: of all its
+ * files. All points of a file (HR_REPLACED, HR_GONE) are those from INT64_MIN on. -ENOMEM.
+ */
+int hr_withdrawn_add(struct hr_withdrawn *withdrawn, const struct hr_series *series,
+                     const struct hr_file *file, int64_t from_step);
+
+/* How many were noted so far. */
+uint64_t hr_withdrawn_count(const struct hr_withdrawn *withdrawn);
+
+/* True if a point that was told after `count` of them was withdrawn since. */
+bool hr_withdrawn_has(const struct hr_withdrawn *withdrawn, const struct hr_series *series,
+                      const struct hr_file *file, int64_t step, uint64_t count);
 
 /*
  * A tensor or blob sequence. Elements of fixed size lie row-major; a blob sequence is a rank-1

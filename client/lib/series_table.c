@@ -6,10 +6,10 @@
 
 #include "common/base.h"
 
-#define TABLE_FIRST_SPACE 64
-
 void series_table_init(struct series_table *table) {
-        *table = (struct series_table){ 0 };
+        id_table_init(&table->series);
+        id_table_init(&table->files);
+        id_table_init(&table->runs);
 }
 
 static void text_free(struct hr_text *text) {
@@ -57,11 +57,14 @@ static void series_freep(struct known_series **series) {
         series_free(*series);
 }
 
+static void series_node_free(struct id_node *node) {
+        series_free((struct known_series *)node);
+}
+
 static struct known_file *file_free(struct known_file *file) {
         if (!file)
                 return NULL;
         text_free(&file->public.source);
-        text_free(&file->public.run);
         text_free(&file->public.path);
         free(file);
         return NULL;
@@ -71,66 +74,29 @@ static void file_freep(struct known_file **file) {
         file_free(*file);
 }
 
+static void file_node_free(struct id_node *node) {
+        file_free((struct known_file *)node);
+}
+
+static struct known_run *run_free(struct known_run *run) {
+        if (run)
+                text_free(&run->name);
+        free(run);
+        return NULL;
+}
+
+static void run_freep(struct known_run **run) {
+        run_free(*run);
+}
+
+static void run_node_free(struct id_node *node) {
+        run_free((struct known_run *)node);
+}
+
 void series_table_deinit(struct series_table *table) {
-        for (size_t i = 0; i < table->series_space; i++) {
-                for (struct known_series *series = table->series[i], *next; series; series = next) {
-                        next = series->next;
-                        series_free(series);
-                }
-        }
-        for (size_t i = 0; i < table->file_space; i++) {
-                for (struct known_file *file = table->files[i], *next; file; file = next) {
-                        next = file->next;
-                        file_free(file);
-                }
-        }
-        free(table->series);
-        free(table->files);
-        *table = (struct series_table){ 0 };
-}
-
-static int series_grow(struct series_table *table) {
-        size_t space = table->series_space ? 2 * table->series_space : TABLE_FIRST_SPACE;
-        struct known_series **chains;
-
-        if (table->series_count < table->series_space)
-                return 0;
-        chains = calloc(space, sizeof(struct known_series *));
-        if (!chains)
-                return -ENOMEM;
-        for (size_t i = 0; i < table->series_space; i++) {
-                for (struct known_series *series = table->series[i], *next; series; series = next) {
-                        next = series->next;
-                        series->next = chains[series->public.id & (space - 1)];
-                        chains[series->public.id & (space - 1)] = series;
-                }
-        }
-        free(table->series);
-        table->series = chains;
-        table->series_space = space;
-        return 0;
-}
-
-static int files_grow(struct series_table *table) {
-        size_t space = table->file_space ? 2 * table->file_space : TABLE_FIRST_SPACE;
-        struct known_file **chains;
-
-        if (table->file_count < table->file_space)
-                return 0;
-        chains = calloc(space, sizeof(struct known_file *));
-        if (!chains)
-                return -ENOMEM;
-        for (size_t i = 0; i < table->file_space; i++) {
-                for (struct known_file *file = table->files[i], *next; file; file = next) {
-                        next = file->next;
-                        file->next = chains[file->public.id & (space - 1)];
-                        chains[file->public.id & (space - 1)] = file;
-                }
-        }
-        free(table->files);
-        table->files = chains;
-        table->file_space = space;
-        return 0;
+        id_table_deinit(&table->series, series_node_free);
+        id_table_deinit(&table->files, file_node_free);
+        id_table_deinit(&table->runs, run_node_free);
 }
 
 static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct extent_string run,
@@ -142,7 +108,7 @@ static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct e
         if (!series)
                 return -ENOMEM;
         public = &series->public;
-        public->id = id;
+        series->node.id = public->id = id;
         public->number = number;
         series->source_id = source_id;
         if (text_copy(run, &public->run) < 0 || text_copy(tag, &public->tag) < 0 ||
@@ -156,27 +122,26 @@ static int series_new(uint64_t source_id, uint64_t id, uint32_t number, struct e
 int series_table_add(struct series_table *table, uint64_t source_id, uint64_t id,
                      struct extent_string run, struct extent_string tag,
                      struct known_series **ret_series, bool *ret_added) {
-        struct known_series *series, **chain;
-        int r = series_grow(table);
+        CLEANUP(series_freep) struct known_series *series = NULL;
+        int r;
 
-        if (r < 0)
-                return r;
-        chain = &table->series[id & (table->series_space - 1)];
-        for (series = *chain; series; series = series->next) {
-                if (series->public.id == id && series->source_id == source_id &&
-                    text_equals(series->public.tag, tag) && text_equals(series->public.run, run)) {
-                        *ret_series = series;
+        for (struct id_node *node = id_table_find(&table->series, id); node;
+             node = id_node_same(node)) {
+                struct known_series *found = (struct known_series *)node;
+
+                if (found->source_id == source_id && text_equals(found->public.tag, tag) &&
+                    text_equals(found->public.run, run)) {
+                        *ret_series = found;
                         *ret_added = false;
                         return 0;
                 }
         }
-        r = series_new(source_id, id, (uint32_t)table->series_count, run, tag, &series);
+        r = series_new(source_id, id, (uint32_t)table->series.count, run, tag, &series);
+        if (r == 0)
+                r = id_table_add(&table->series, &series->node);
         if (r < 0)
                 return r;
-        series->next = *chain;
-        *chain = series;
-        table->series_count++;
-        *ret_series = series;
+        *ret_series = steal_pointer(&series);
         *ret_added = true;
         return 0;
 }
@@ -224,44 +189,74 @@ bool series_table_learn(struct known_series *series, const struct extent_view *v
         return *ret_r == 0;
 }
 
-int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id,
+static int add_run(struct series_table *table, uint64_t source_id, uint64_t id,
+                   struct extent_string name, struct known_run **ret_run) {
+        CLEANUP(run_freep) struct known_run *run = NULL;
+        int r;
+
+        for (struct id_node *node = id_table_find(&table->runs, id); node;
+             node = id_node_same(node)) {
+                struct known_run *found = (struct known_run *)node;
+
+                if (found->source_id == source_id && text_equals(found->name, name)) {
+                        *ret_run = found;
+                        return 0;
+                }
+        }
+        run = calloc(1, sizeof(*run));
+        if (!run || text_copy(name, &run->name) < 0)
+                return -ENOMEM;
+        run->node.id = id;
+        run->source_id = source_id;
+        r = id_table_add(&table->runs, &run->node);
+        if (r == 0)
+                *ret_run = steal_pointer(&run);
+        return r;
+}
+
+static int file_new(const struct extent_header *header, struct known_run *run, const char *source,
+                    struct extent_string path, struct known_file **ret_file) {
+        CLEANUP(file_freep) struct known_file *file = calloc(1, sizeof(*file));
+        const struct extent_string source_string = { (const uint8_t *)source, strlen(source) };
+
+        if (!file || text_copy(source_string, &file->public.source) < 0 ||
+            text_copy(path, &file->public.path) < 0)
+                return -ENOMEM;
+        file->node.id = file->public.id = header->file_id;
+        file->source_id = header->source_id;
+        file->public.run = run->name;
+        file->restarts.run = &run->restarts;
+        *ret_file = steal_pointer(&file);
+        return 0;
+}
+
+int series_table_add_file(struct series_table *table, const struct extent_header *header,
                           const char *source, struct extent_string run, struct extent_string path,
                           struct known_file **ret_file) {
         CLEANUP(file_freep) struct known_file *file = NULL;
-        const struct extent_string source_string = { (const uint8_t *)source, strlen(source) };
-        struct known_file **chain;
-        int r = files_grow(table);
+        struct known_run *known_run = NULL;
+        int r;
 
-        if (r < 0)
-                return r;
-        chain = &table->files[id & (table->file_space - 1)];
-        for (struct known_file *found = *chain; found; found = found->next) {
-                if (found->public.id == id && found->source_id == source_id &&
+        for (struct id_node *node = id_table_find(&table->files, header->file_id); node;
+             node = id_node_same(node)) {
+                struct known_file *found = (struct known_file *)node;
+
+                if (found->source_id == header->source_id &&
                     text_equals(found->public.path, path)) {
                         *ret_file = found;
                         return 0;
                 }
         }
-        file = calloc(1, sizeof(*file));
-        if (!file || text_copy(source_string, &file->public.source) < 0 ||
-            text_copy(run, &file->public.run) < 0 || text_copy(path, &file->public.path) < 0)
-                return -ENOMEM;
-        file->public.id = id;
-        file->source_id = source_id;
-        file->next = *chain;
-        *chain = file;
-        table->file_count++;
-        *ret_file = steal_pointer(&file);
-        return 0;
+        r = add_run(table, header->source_id, header->run_id, run, &known_run);
+        if (r == 0)
+                r = file_new(header, known_run, source, path, &file);
+        if (r == 0)
+                r = id_table_add(&table->files, &file->node);
+        if (r == 0)
+                *ret_file = steal_pointer(&file);
+        return r;
 }
 
 struct known_file *series_table_find_file(const struct series_table *table, uint64_t id) {
-        if (!table->file_space)
-                return NULL;
-        for (struct known_file *file = table->files[id & (table->file_space - 1)]; file;
-             file = file->next) {
-                if (file->public.id == id)
-                        return file;
-        }
-        return NULL;
+        return (struct known_file *)id_table_find(&table->files, id);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The series and files that were seen, each once, with what is known of them by now. Ids are hints,
- * as everywhere: two names with the same id are two entries.
+ * The series, files and runs that were seen, each once, with what is known of them by now. Ids are
+ * hints, as everywhere: two names with the same id are two entries.
  */
 #pragma once
 
@@ -11,27 +11,36 @@
 
 #include "client/include/headrace.h"
 #include "common/extent_view.h"
+#include "common/id_table.h"
 #include "common/metadata.h"
+#include "common/restarts.h"
 
 struct known_series {
+        struct id_node node;     /* first */
         struct hr_series public; /* its texts are of this entry */
         uint64_t source_id;
         struct metadata metadata; /* borrows from public */
         bool is_wanted;           /* by the filters, with what is known now */
         bool was_asked;           /* the daemon was asked for its metadata */
-        struct known_series *next;
+        struct restarts_series restarts;
+};
+
+struct known_run {
+        struct id_node node; /* first */
+        uint64_t source_id;
+        struct hr_text name;
+        struct restarts_run restarts;
 };
 
 struct known_file {
-        struct hr_file public;
+        struct id_node node;   /* first */
+        struct hr_file public; /* its texts are of this entry, but for the run, which is the run's */
         uint64_t source_id;
-        struct known_file *next;
+        struct restarts_file restarts;
 };
 
 struct series_table {
-        struct known_series **series; /* chains by id; a power of two of them */
-        struct known_file **files;
-        size_t series_space, series_count, file_space, file_count;
+        struct id_table series, files, runs;
 };
 
 void series_table_init(struct series_table *table);
@@ -53,10 +62,26 @@ int series_table_set(struct known_series *series, uint8_t data_class, struct ext
                      struct extent_string content, struct extent_string display_name,
                      struct extent_string description);
 
-/* Finds or makes the file. run and path are what the caller sees. -ENOMEM. */
-int series_table_add_file(struct series_table *table, uint64_t source_id, uint64_t id,
+/*
+ * Finds or makes the file of an extent, and its run. run and path are what the caller sees.
+ * -ENOMEM.
+ */
+int series_table_add_file(struct series_table *table, const struct extent_header *header,
                           const char *source, struct extent_string run, struct extent_string path,
                           struct known_file **ret_file);
 
 /* NULL: never seen. */
 struct known_file *series_table_find_file(const struct series_table *table, uint64_t id);
+
+/* The entry that a part of it is of; NULL stays NULL. */
+static inline struct known_series *known_series_of(struct restarts_series *restarts) {
+        return restarts ? (struct known_series *)(void *)((char *)restarts -
+                                                          offsetof(struct known_series, restarts))
+                        : NULL;
+}
+
+static inline struct known_file *known_file_of(struct restarts_file *restarts) {
+        return restarts ? (struct known_file *)(void *)((char *)restarts -
+                                                        offsetof(struct known_file, restarts))
+                        : NULL;
+}

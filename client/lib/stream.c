@@ -45,7 +45,10 @@ struct stream *stream_free(struct stream *stream) {
         globs_clear(&stream->tags);
         globs_clear(&stream->plugins);
         series_table_deinit(&stream->table);
+        restarts_deinit(&stream->restarts);
+        free(stream->withdrawals);
         free(stream->series);
+        free(stream->known);
         free(stream);
         return NULL;
 }
@@ -145,6 +148,8 @@ static int take_news(struct hr_connection *connection, const struct ring_entry *
                 connection->stream->ended = true;
                 return HR_END;
         }
+        if (file && entry->flags & (RING_ENTRY_REPLACED | RING_ENTRY_GONE))
+                restarts_forget(&file->restarts);
         if (entry->flags & RING_ENTRY_REPLACED)
                 batch->event = HR_REPLACED;
         else if (entry->flags & RING_ENTRY_GONE)
@@ -191,19 +196,25 @@ static int learn_series(struct hr_connection *connection, const struct extent_vi
         }
         if (added || changed)
                 series->is_wanted = is_wanted(stream, &series->public);
+        stream->known[index] = series;
         stream->series[index] = series->is_wanted ? &series->public : NULL;
         return 0;
 }
 
 static int reserve_series(struct stream *stream, uint32_t count) {
         struct hr_series **series;
+        struct known_series **known;
 
         if (count <= stream->series_space)
                 return 0;
         series = reallocarray(stream->series, count, sizeof(*series));
-        if (!series)
+        if (series)
+                stream->series = series;
+        known = reallocarray(stream->known, count, sizeof(*known));
+        if (known)
+                stream->known = known;
+        if (!series || !known)
                 return -ENOMEM;
-        stream->series = series;
         stream->series_space = count;
         return 0;
 }
@@ -262,6 +273,57 @@ static void fill_batch(struct stream *stream, const struct ring_entry *entry,
         batch->marks_ = stream->tags.count == 0 && stream->plugins.count == 0;
 }
 
+/* As the caller knows them, without those of series that the filters hold back. -ENOMEM. */
+static int fill_withdrawals(struct stream *stream, struct hr_batch *batch) {
+        const struct restarts *restarts = &stream->restarts;
+        struct hr_withdrawal *withdrawals = stream->withdrawals;
+        size_t count = 0;
+
+        if (restarts->count > stream->withdrawal_space) {
+                withdrawals = reallocarray(withdrawals, restarts->space, sizeof(*withdrawals));
+                if (!withdrawals)
+                        return -ENOMEM;
+                stream->withdrawals = withdrawals;
+                stream->withdrawal_space = restarts->space;
+        }
+        for (size_t i = 0; i < restarts->count; i++) {
+                const struct restarts_withdrawal *found = &restarts->withdrawals[i];
+                struct known_series *series = known_series_of(found->series);
+                struct known_file *file = known_file_of(found->file);
+
+                if (series && !series->is_wanted)
+                        continue;
+                withdrawals[count++] = (struct hr_withdrawal){ .record = batch->at_ + found->index,
+                                                               .series = series ? &series->public
+                                                                                : NULL,
+                                                               .file = file ? &file->public : NULL,
+                                                               .from_step = found->from_step };
+        }
+        batch->withdrawal_ = withdrawals;
+        batch->withdrawal_end_ = withdrawals + count;
+        return 0;
+}
+
+/* Looks at every record, whatever the filters say: restarts are a matter of the whole run. */
+static int find_restarts(struct stream *stream, struct known_file *file,
+                         const struct ring_entry *entry, struct hr_batch *batch) {
+        struct restarts *restarts = &stream->restarts;
+        int r = 0;
+
+        restarts->count = 0;
+        for (uint32_t i = 0; i < entry->record_count && r == 0; i++) {
+                const struct extent_record *record = extent_view_record(&stream->view,
+                                                                        entry->first_record + i);
+                struct known_series *series = record->series != EXTENT_SERIES_NONE
+                                                      ? stream->known[record->series]
+                                                      : NULL;
+
+                r = restarts_tell(restarts, series ? &series->restarts : NULL, &file->restarts,
+                                  record, i);
+        }
+        return r < 0 || restarts->count == 0 ? r : fill_withdrawals(stream, batch);
+}
+
 static int take_records(struct hr_connection *connection, const struct ring_entry *entry,
                         const uint8_t *extent, struct hr_batch *batch) {
         struct stream *stream = connection->stream;
@@ -286,18 +348,20 @@ static int take_records(struct hr_connection *connection, const struct ring_entr
         if (!strip_prefix(hr_prefix(connection), extent_view_run_name(view), true, &run) ||
             !strip_prefix(hr_prefix(connection), extent_view_file_path(view), false, &path))
                 return STREAM_E_SKIP;
-        r = series_table_add_file(&stream->table, view->header->source_id, view->header->file_id,
+        r = series_table_add_file(&stream->table, view->header,
                                   subscribe_source_url(connection, view->header->source_id), run,
                                   path, &file);
         if (r == 0)
                 r = reserve_series(stream, view->series_count);
         for (uint32_t i = 0; i < view->series_count && r == 0; i++)
                 r = learn_series(connection, view, run, i);
-        if (r < 0)
-                return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
-        batch->file = &file->public;
-        fill_batch(stream, entry, batch);
-        return 0;
+        if (r == 0) {
+                batch->file = &file->public;
+                fill_batch(stream, entry, batch);
+        }
+        if (r == 0 && stream->restarts.rule != RESTARTS_NONE)
+                r = find_restarts(stream, file, entry, batch);
+        return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
 }
 
 static int take_batch(struct hr_connection *connection, struct hr_batch *ret_batch) {

@@ -29,8 +29,12 @@ struct stream {
         uint64_t source_id; /* has_source: records of other sources are not given out */
 
         struct series_table table;
-        struct extent_view view;   /* of the current batch; bytes NULL: none */
-        struct hr_series **series; /* of its series table: NULL where the filters say no */
+        struct restarts restarts;
+        struct hr_withdrawal *withdrawals; /* of the current batch */
+        size_t withdrawal_space;
+        struct extent_view view;     /* of the current batch; bytes NULL: none */
+        struct hr_series **series;   /* of its series table: NULL where the filters say no */
+        struct known_series **known; /* likewise, all */
         size_t series_space;
         struct inbox_item *payload; /* that hr_payload() fetched */
         const void *payload_memory; /* likewise, mapped */

@@ -15,6 +15,10 @@ static const char *const transport_names[] = {
         [HR_TRANSPORT_MAP] = "map", [HR_TRANSPORT_INLINE] = "inline"
 };
 
+static const enum restarts_rule purge_rules[] = { [HR_PURGE_NONE] = RESTARTS_NONE,
+                                                  [HR_PURGE_START] = RESTARTS_START,
+                                                  [HR_PURGE_ORDER] = RESTARTS_ORDER };
+
 json_t *subscribe_hex(uint64_t id) {
         char text[17];
 
@@ -118,9 +122,9 @@ static int subscription_json(struct hr_connection *connection,
                 json_object_set_new(params, "source", json_string(connection->source));
         if (r == 0)
                 r = set_globs(params, "runs", hr_prefix(connection), subscription->runs);
-        if (r == 0)
+        if (r == 0 && subscription->purge == HR_PURGE_NONE)
                 r = set_globs(params, "tags", "", subscription->tags);
-        if (r == 0)
+        if (r == 0 && subscription->purge == HR_PURGE_NONE)
                 r = set_globs(params, "plugins", "", subscription->plugins);
         if (r < 0) {
                 json_decref(params);
@@ -164,6 +168,7 @@ static int stream_new(struct hr_connection *connection, const struct hr_subscrip
         if (stream->has_source)
                 stream->source_id = name_id_source(connection->source);
         series_table_init(&stream->table);
+        restarts_init(&stream->restarts, purge_rules[subscription->purge]);
         *ret_stream = stream;
         return 0;
 }
@@ -184,7 +189,8 @@ static bool is_known(const struct hr_subscription *subscription) {
         return subscription->size_bytes == sizeof(*subscription) &&
                (unsigned)subscription->order < ARRAY_SIZE(order_names) &&
                (unsigned)subscription->transport < ARRAY_SIZE(transport_names) &&
-               (unsigned)subscription->from <= HR_FROM_POSITIONS;
+               (unsigned)subscription->from <= HR_FROM_POSITIONS &&
+               (unsigned)subscription->purge < ARRAY_SIZE(purge_rules);
 }
 
 int hr_subscribe(struct hr_connection *connection, const struct hr_subscription *subscription) {
