@@ -13,12 +13,22 @@ int sink_init(struct sink *sink, int fd) {
         return sink->buffer ? 0 : -ENOMEM;
 }
 
+int sink_init_function(struct sink *sink,
+                       int (*take)(void *userdata, const char *bytes, size_t size),
+                       void *userdata) {
+        int r = sink_init(sink, -1);
+
+        sink->take = take;
+        sink->userdata = userdata;
+        return r;
+}
+
 void sink_deinit(struct sink *sink) {
         free(sink->buffer);
         *sink = (struct sink){ .fd = -1 };
 }
 
-int sink_flush(struct sink *sink) {
+static void write_all(struct sink *sink) {
         for (size_t sent = 0; sent < sink->size && !sink->error;) {
                 ssize_t n = write(sink->fd, sink->buffer + sent, sink->size - sent);
 
@@ -30,6 +40,13 @@ int sink_flush(struct sink *sink) {
                 else if (errno != EINTR)
                         sink->error = -errno;
         }
+}
+
+int sink_flush(struct sink *sink) {
+        if (!sink->take)
+                write_all(sink);
+        else if (sink->size && !sink->error)
+                sink->error = sink->take(sink->userdata, sink->buffer, sink->size);
         sink->size = 0;
         return sink->error;
 }
