@@ -251,6 +251,30 @@ int record_text_json(struct record_writer *writer, struct hr_batch *batch,
         return write_payload(writer, batch, record, &value);
 }
 
+void record_text_withdrawal(struct sink *sink, const char *reason, struct hr_text run,
+                            const struct hr_file *file, const struct hr_series *series,
+                            const int64_t *from_step) {
+        const struct hr_text none = { "", 0 };
+        size_t most = name_most(run) + name_most(file ? file->path : none) +
+                      name_most(series ? series->tag : none);
+        char *begin = sink_reserve(sink, most + LINE_MOST), *out = begin;
+
+        if (!begin)
+                return;
+        if (file)
+                out = put_name(out, "file", file->path);
+        out = put_name(out, "run", run);
+        *begin = '{'; /* the first member's comma */
+        out = stpcpy(json_line_key(out, "kind"), "\"withdrawal\"");
+        out = json_line_string(json_line_key(out, "reason"), reason, strlen(reason));
+        if (series)
+                out = put_name(out, "tag", series->tag);
+        if (from_step)
+                out = json_line_signed(json_line_key(out, "from_step"), *from_step);
+        memcpy(out, "}\n", 2);
+        sink_commit(sink, out + 2);
+}
+
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 void record_text_csv_header(struct sink *sink) {

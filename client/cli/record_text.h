@@ -34,6 +34,15 @@ void record_text_deinit(struct record_writer *writer);
 int record_text_json(struct record_writer *writer, struct hr_batch *batch,
                      const struct hr_record *record);
 
+/*
+ * Writes a JSON line that withdraws points: those told before of that run and, where they are
+ * given, of that file and series (not NULL) and of that step or more (from_step not NULL). Write
+ * errors are the sink's.
+ */
+void record_text_withdrawal(struct sink *sink, const char *reason, struct hr_text run,
+                            const struct hr_file *file, const struct hr_series *series,
+                            const int64_t *from_step);
+
 /* The header of the CSV, and a line of it: nothing for what is no scalar. Results as above. */
 void record_text_csv_header(struct sink *sink);
 int record_text_csv(struct record_writer *writer, struct hr_batch *batch,

@@ -24,7 +24,7 @@ CLASSES = {None: "unknown", "SCALAR": "scalar", "TENSOR": "tensor", "BLOB_SEQUEN
 
 
 def dump(url, *arguments, check=(0, 1)):
-    done = subprocess.run([BUILD / "headrace", "dump", str(url), *arguments], capture_output=True, timeout=120)
+    done = subprocess.run([BUILD / "headrace", "dump", "--purge", "none", str(url), *arguments], capture_output=True, timeout=120)
     assert done.returncode in check, done.stderr.decode()
     return done
 
