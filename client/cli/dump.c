@@ -135,7 +135,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         case ARGP_KEY_INIT:
                 state->child_inputs[0] = &arguments->common;
                 return 0;
-        case ARGP_KEY_END:
+        case ARGP_KEY_SUCCESS:
                 if (arguments->is_csv && arguments->follow && arguments->purge != HR_PURGE_NONE)
                         argp_error(state, "--follow: CSV cannot say what is withdrawn; "
                                           "take --format=jsonl or --purge=none");
