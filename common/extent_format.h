@@ -115,12 +115,13 @@ enum extent_series_flag {
         EXTENT_SERIES_METADATA = 1, /* metadata stands in this range */
         /* its content and description are too long to be here: ask `series` */
         EXTENT_SERIES_LEFT_OUT = 2,
+        /* the tag has a row before this one: its values say more from here on */
+        EXTENT_SERIES_AGAIN = 4,
 };
 
 /*
- * What a value was written as: the class of a series without one depends on it. A series' metadata
- * and written_as are those of the first value in the range that says a class (common/metadata.h);
- * if none does, of the first with metadata, else of the first.
+ * What a value was written as: the class of a series without one depends on it. A row of the series
+ * is from the first value that has it: docs/EXTENT.md, "Series".
  */
 enum extent_written_as {
         EXTENT_WRITTEN_NONE = 0, /* a value with nothing in it */

@@ -17,9 +17,11 @@
 #define SLOTS_AT_FIRST 64
 
 /*
- * In extent_series.reserved[0] while the extent is built: a value of the series has said its class.
+ * In extent_series.reserved[0] while the extent is built: a value of the series has said its class;
+ * a later row of the same tag has taken the place of this one.
  */
 #define CLASS_IS_SAID 1
+#define IS_SUPERSEDED 2
 
 static uint64_t align_down(uint64_t value) {
         return value & ~(uint64_t)(EXTENT_ALIGNMENT - 1);
@@ -124,6 +126,8 @@ static enum extent_class class_of(const struct extent_builder_value *value) {
 
 /*
  * The first value that says a class describes the series; until one does, the first with metadata.
+ * What came before it keeps its row, so that what a record is shown as does not depend on where
+ * extents end.
  */
 static bool describes(const struct extent_series *series,
                       const struct extent_builder_value *value) {
@@ -155,7 +159,7 @@ static void push_metadata(struct extent_builder *builder, struct extent_series *
         series->data_class = metadata->data_class <= EXTENT_CLASS_BLOBS
                                      ? (uint8_t)metadata->data_class
                                      : EXTENT_CLASS_UNKNOWN;
-        series->flags = EXTENT_SERIES_METADATA | (texts && labels ? 0 : EXTENT_SERIES_LEFT_OUT);
+        series->flags |= EXTENT_SERIES_METADATA | (texts && labels ? 0 : EXTENT_SERIES_LEFT_OUT);
 }
 
 static void push_no_metadata(struct extent_builder *builder, struct extent_series *series) {
@@ -165,10 +169,9 @@ static void push_no_metadata(struct extent_builder *builder, struct extent_serie
                 series->content_offset = here;
         series->plugin_size = series->display_name_size = series->description_size =
                 series->content_size = 0;
-        series->data_class = EXTENT_CLASS_UNKNOWN;
-        series->flags = 0;
 }
 
+/* Fills in a new row. */
 static void describe(struct extent_builder *builder, struct extent_series *series,
                      const struct extent_builder_value *value) {
         if (value->metadata)
@@ -212,17 +215,20 @@ static uint32_t find_series(struct extent_builder *builder, struct extent_string
         if (builder->last_series == EXTENT_SERIES_NONE)
                 return EXTENT_SERIES_NONE;
         expected = builder->follower[builder->last_series];
-        if (has_tag(builder, expected, tag))
+        if (has_tag(builder, expected, tag) &&
+            !(series_at(builder, expected)->reserved[0] & IS_SUPERSEDED))
                 return expected;
         return find_by_hash(builder, tag);
 }
 
-static void index_series(struct extent_builder *builder, uint32_t index) {
+/* Puts the row into a free slot, or into that of the row whose place it takes. */
+static void index_series(struct extent_builder *builder, uint32_t index, uint32_t superseded) {
         const struct extent_series *series = series_at(builder, index);
         uint32_t at = hash_of(builder, builder->memory + builder->room - series->tag_offset,
                               series->tag_size);
+        uint32_t wanted = superseded == EXTENT_SERIES_NONE ? 0 : superseded + 1;
 
-        while (builder->slot[at & builder->slot_mask])
+        while (builder->slot[at & builder->slot_mask] != wanted)
                 at++;
         builder->slot[at & builder->slot_mask] = (uint16_t)(index + 1);
 }
@@ -232,25 +238,47 @@ static void grow_index(struct extent_builder *builder) {
         builder->slot_mask = 2 * builder->slot_mask + 1;
         memset(builder->slot, 0, (builder->slot_mask + 1) * sizeof(builder->slot[0]));
         for (uint32_t i = 0; i < builder->series_count; i++)
-                index_series(builder, i);
+                if (!(series_at(builder, i)->reserved[0] & IS_SUPERSEDED))
+                        index_series(builder, i, EXTENT_SERIES_NONE);
 }
 
-static uint32_t add_series(struct extent_builder *builder, struct extent_string tag) {
+/* A row for a tag that has none yet. There is room. */
+static struct extent_series first_row(struct extent_builder *builder, struct extent_string tag) {
         const struct extent_identity *identity = builder->identity;
-        uint32_t index = builder->series_count;
-        struct extent_series *series = series_at(builder, index);
 
-        memset(series, 0, sizeof(*series));
-        series->series_id = name_id_series(identity->source_url, identity->run_name,
-                                           identity->run_name_size, tag.bytes, tag.size);
-        series->tag_size = (uint32_t)tag.size;
-        series->tag_offset = push(builder, tag.bytes, tag.size);
+        return (struct extent_series){
+                .series_id = name_id_series(identity->source_url, identity->run_name,
+                                            identity->run_name_size, tag.bytes, tag.size),
+                .tag_size = (uint32_t)tag.size,
+                .tag_offset = push(builder, tag.bytes, tag.size),
+        };
+}
+
+/* A row that takes the place of another one of its tag. */
+static struct extent_series next_row(struct extent_series *superseded) {
+        superseded->reserved[0] |= IS_SUPERSEDED;
+        return (struct extent_series){
+                .series_id = superseded->series_id,
+                .tag_size = superseded->tag_size,
+                .tag_offset = superseded->tag_offset,
+                .flags = EXTENT_SERIES_AGAIN,
+        };
+}
+
+/* superseded: the tag's row so far, or none. */
+static uint32_t add_series(struct extent_builder *builder, struct extent_string tag,
+                           uint32_t superseded) {
+        uint32_t index = builder->series_count;
+
+        if (2 * (index + 1) > builder->slot_mask)
+                grow_index(builder);
+        *series_at(builder, index) = superseded == EXTENT_SERIES_NONE
+                                             ? first_row(builder, tag)
+                                             : next_row(series_at(builder, superseded));
         builder->table_end += ROW_BYTES;
         builder->follower[index] = 0;
-        if (2 * (builder->series_count + 1) > builder->slot_mask)
-                grow_index(builder);
         builder->series_count++;
-        index_series(builder, index);
+        index_series(builder, index, superseded);
         return index;
 }
 
@@ -263,9 +291,9 @@ struct need {
 
 /* False: the finished image would be larger than the room. */
 static bool is_room(const struct extent_builder *builder, uint64_t strings, uint64_t payload,
-                    bool is_new, struct need *ret_need) {
+                    bool has_new_row, struct need *ret_need) {
         uint64_t front = builder->records_end + ROW_BYTES;
-        uint64_t table = builder->table_end - builder->table + (is_new ? ROW_BYTES : 0);
+        uint64_t table = builder->table_end - builder->table + (has_new_row ? ROW_BYTES : 0);
         uint64_t back = builder->back;
 
         if (strings > back || payload > back - strings)
@@ -340,14 +368,14 @@ static int append_slowly(struct extent_builder *builder, const struct extent_bui
                            (is_described ? metadata_bytes(builder, value) : 0);
         struct need need;
 
-        if ((is_new && builder->series_count == EXTENT_BUILDER_SERIES_MAX) ||
-            !is_room(builder, strings, payload, is_new, &need))
+        if ((is_described && builder->series_count == EXTENT_BUILDER_SERIES_MAX) ||
+            !is_room(builder, strings, payload, is_described, &need))
                 return STAGE_FULL;
         make_way(builder, &need);
-        if (is_new)
-                series = add_series(builder, value->tag);
-        if (is_described)
+        if (is_described) {
+                series = add_series(builder, value->tag, series);
                 describe(builder, series_at(builder, series), value);
+        }
         *ret_payload = payload ? push_payload(builder, payload) : NULL;
         add_record(builder, value, series, payload ? builder->room - builder->back : 0);
         return 0;

@@ -117,6 +117,22 @@ void events_string(struct events *events, int64_t step, const char *tag, uint64_
         events_tensor(events, step, tag, tensor, (uint64_t)(end - tensor));
 }
 
+/* Summary.Value: tag (1), tensor (8) as above, metadata (9) with plugin_data (1): plugin_name (1). */
+void events_described(struct events *events, int64_t step, const char *tag, const char *plugin) {
+        static const uint8_t tensor[] = { 0x08, 7, 0x12, 4, 0x12, 2, 0x08, 1, 0x42, 1, 's' };
+        uint8_t data[100], metadata[120], value[300], summary[310], payload[400];
+        uint8_t *end = put_bytes(data, 0x0a, plugin, strlen(plugin)), *at;
+
+        end = put_bytes(metadata, 0x0a, data, (uint64_t)(end - data));
+        at = put_bytes(value, 0x0a, tag, strlen(tag));
+        at = put_bytes(at, 0x42, tensor, sizeof(tensor));
+        at = put_bytes(at, 0x4a, metadata, (uint64_t)(end - metadata));
+        end = put_bytes(summary, 0x0a, value, (uint64_t)(at - value));
+        at = put_head(payload, step);
+        at = put_bytes(at, 0x2a, summary, (uint64_t)(end - summary));
+        add_record(events, payload, (uint64_t)(at - payload));
+}
+
 void events_free(struct events *events) {
         free(events->bytes);
         *events = (struct events){ 0 };

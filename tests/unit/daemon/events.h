@@ -19,4 +19,6 @@ void events_tensor(struct events *events, int64_t step, const char *tag, const u
                    uint64_t size);
 /* A string tensor of one element of that many bytes. */
 void events_string(struct events *events, int64_t step, const char *tag, uint64_t bytes);
+/* A string tensor of one element, with metadata that names the plugin. */
+void events_described(struct events *events, int64_t step, const char *tag, const char *plugin);
 void events_free(struct events *events);

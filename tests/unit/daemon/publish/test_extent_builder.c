@@ -330,30 +330,71 @@ static struct extent_builder_metadata metadata_of(const char *plugin, const char
         };
 }
 
-START_TEST(first_metadata_with_a_class_stands) {
+static const struct extent_series *series_of(const struct building *building, uint32_t record) {
+        return extent_view_series_of(&building->view, &building->view.records[record]);
+}
+
+/* A row for what is known until then; another where a value says more, for it and those behind. */
+START_TEST(a_series_has_a_row_for_each_thing_it_says) {
         struct extent_builder_metadata vague = metadata_of("mine", "vague", 0);
         struct extent_builder_metadata clear = metadata_of("mine", "clear", EXTENT_CLASS_TENSOR);
         struct extent_builder_metadata late = metadata_of("other", "late", EXTENT_CLASS_BLOBS);
         struct building *building = begin_with(SEGMENT_BYTES, SEGMENT_BYTES);
-        const struct extent_series *series;
+        const struct extent_view *view = &building->view;
 
         append(building, tensor("a", 8, NULL));
         append(building, tensor("a", 8, &vague));
+        append(building, tensor("b", 8, &vague));
         append(building, tensor("a", 8, &clear));
         append(building, tensor("a", 8, &late));
-        append(building, tensor("b", 8, &vague));
         append(building, tensor("b", 8, NULL));
+        append(building, tensor("a", 8, NULL));
         finish(building);
-        series = &building->view.series[0];
-        ck_assert_uint_eq(series->data_class, EXTENT_CLASS_TENSOR);
-        ck_assert_uint_eq(series->flags, EXTENT_SERIES_METADATA);
-        ck_assert_uint_eq(series->reserved[0], 0);
-        check_text(extent_view_plugin(&building->view, series), "mine");
-        check_text(extent_view_description(&building->view, series), "clear");
-        check_text(extent_view_content(&building->view, series), "c");
-        check_text(extent_view_display_name(&building->view, series), "d");
-        check_text(extent_view_description(&building->view, series + 1), "vague");
-        ck_assert_uint_eq(series[1].data_class, EXTENT_CLASS_UNKNOWN);
+        ck_assert_uint_eq(view->series_count, 4);
+        for (uint32_t i = 0; i < view->record_count; i++) {
+                static const uint32_t rows[] = { 0, 1, 2, 3, 3, 2, 3 };
+
+                ck_assert_uint_eq(view->records[i].series, rows[i]);
+                check_text(extent_view_tag(view, series_of(building, i)), rows[i] == 2 ? "b" : "a");
+        }
+        ck_assert_uint_eq(view->series[0].flags, 0);
+        ck_assert_uint_eq(view->series[1].flags, EXTENT_SERIES_METADATA | EXTENT_SERIES_AGAIN);
+        ck_assert_uint_eq(view->series[2].flags, EXTENT_SERIES_METADATA);
+        ck_assert_uint_eq(view->series[3].flags, EXTENT_SERIES_METADATA | EXTENT_SERIES_AGAIN);
+        check_text(extent_view_description(view, &view->series[0]), "");
+        check_text(extent_view_description(view, &view->series[1]), "vague");
+        check_text(extent_view_description(view, &view->series[3]), "clear");
+        check_text(extent_view_plugin(view, &view->series[3]), "mine");
+        check_text(extent_view_content(view, &view->series[3]), "c");
+        check_text(extent_view_display_name(view, &view->series[3]), "d");
+        ck_assert_uint_eq(view->series[1].data_class, EXTENT_CLASS_UNKNOWN);
+        ck_assert_uint_eq(view->series[3].data_class, EXTENT_CLASS_TENSOR);
+        ck_assert_uint_eq(view->series[3].series_id, view->series[0].series_id);
+        for (uint32_t i = 0; i < view->series_count; i++)
+                ck_assert_uint_eq(view->series[i].reserved[0], 0);
+        end(building);
+}
+END_TEST
+
+/* Rows that others took the place of are never found again, also when the index has grown. */
+START_TEST(many_series_that_say_more) {
+        struct extent_builder_metadata clear = metadata_of("mine", "clear", EXTENT_CLASS_TENSOR);
+        struct building *building = begin_with(SEGMENT_BYTES, SEGMENT_BYTES);
+        char tag[16];
+
+        for (unsigned round = 0; round < 3; round++) {
+                for (unsigned i = 0; i < 100; i++) {
+                        snprintf(tag, sizeof(tag), "t%u", i);
+                        append(building, tensor(tag, 8, round == 1 ? &clear : NULL));
+                }
+        }
+        finish(building);
+        ck_assert_uint_eq(building->view.series_count, 200);
+        for (uint32_t i = 0; i < 300; i++) {
+                snprintf(tag, sizeof(tag), "t%u", i % 100);
+                ck_assert_uint_eq(building->view.records[i].series, i < 200 ? i : i - 100);
+                check_text(extent_view_tag(&building->view, series_of(building, i)), tag);
+        }
         end(building);
 }
 END_TEST
@@ -405,5 +446,5 @@ END_TEST
 RUNNER_MAIN("publish/extent_builder", empty_extent, scalar_record, marks_have_no_series,
             many_series, every_record_its_own_series, room_does_not_show, full_changes_nothing,
             no_room_for_names, payloads_are_aligned_and_padded, external_payload_is_only_said,
-            first_metadata_with_a_class_stands, too_long_texts_are_left_out,
-            whatever_may_be_inline_fits)
+            a_series_has_a_row_for_each_thing_it_says, many_series_that_say_more,
+            too_long_texts_are_left_out, whatever_may_be_inline_fits)
