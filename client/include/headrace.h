@@ -335,7 +335,7 @@ enum hr_batch_flag {
 
 /*
  * What hr_next() gives: records of one range of one file, or news of a file. Valid until the next
- * hr_next().
+ * hr_next(). The records of a range come in several batches where a series changes within it.
  */
 struct hr_batch {
         enum hr_event event;
@@ -344,7 +344,7 @@ struct hr_batch {
         uint64_t file_id, file_version;
         uint64_t begin_offset, end_offset; /* of the range in the file */
         uint64_t lost_count;
-        uint32_t skipped_count;  /* damaged records in the range */
+        uint32_t skipped_count;  /* damaged records in the range; told once, with its last batch */
         uint32_t record_count;   /* before the filters */
         double min_wall_time;    /* of all Events in the range; +infinity: none */
         struct hr_position next; /* where a stream would go on behind this batch */

@@ -59,14 +59,16 @@ static int stream_fail(struct hr_connection *connection, int r, const char *prob
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
-/* Gives back what was taken. 0 or -errno. */
+/* Gives back what was taken, once nothing of it is left over. 0 or -errno. */
 static int acknowledge(struct hr_connection *connection) {
         struct stream *stream = connection->stream;
         int r;
 
+        stream_drop_payload(stream);
+        if (stream->rest.entry.record_count > 0)
+                return 0;
         stream->view.bytes = NULL;
         stream->item = inbox_item_free(stream->item);
-        stream_drop_payload(stream);
         if (stream->transport == HR_TRANSPORT_INLINE) {
                 if (stream->acked == stream->taken)
                         return 0;
@@ -253,21 +255,31 @@ static struct hr_position position_behind(const struct extent_view *view, uint32
         return position;
 }
 
-static void fill_batch(struct stream *stream, const struct ring_entry *entry,
-                       struct hr_batch *batch) {
+static uint32_t batch_flags(const struct ring_entry *entry) {
+        return (entry->flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) |
+               (entry->flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
+               (entry->flags & RING_ENTRY_DAMAGED ? HR_BATCH_DAMAGED : 0);
+}
+
+/* The next record_count records of the rest. Damage is told once, with the last ones. */
+static void fill_batch(struct stream *stream, uint32_t record_count, struct hr_batch *batch) {
         const struct extent_view *view = &stream->view;
         const struct extent_header *header = view->header;
+        const struct ring_entry *entry = &stream->rest.entry;
 
         batch->event = HR_RECORDS;
+        batch->flags = batch_flags(entry);
+        batch->file = &stream->rest.file->public;
+        batch->file_id = entry->file_id;
         batch->file_version = header->file_version;
         batch->begin_offset = header->begin_offset;
         batch->end_offset = header->end_offset;
-        batch->skipped_count = header->skipped_count;
-        batch->record_count = entry->record_count;
+        batch->skipped_count = record_count == entry->record_count ? header->skipped_count : 0;
+        batch->record_count = record_count;
         batch->min_wall_time = header->min_wall_time;
-        batch->next = position_behind(view, entry->first_record, entry->record_count);
+        batch->next = position_behind(view, entry->first_record, record_count);
         batch->at_ = (const struct hr_record *)view->records + entry->first_record;
-        batch->end_ = batch->at_ + entry->record_count;
+        batch->end_ = batch->at_ + record_count;
         batch->series_ = stream->series;
         batch->extent_ = view->bytes;
         batch->marks_ = stream->tags.count == 0 && stream->plugins.count == 0;
@@ -304,16 +316,18 @@ static int fill_withdrawals(struct stream *stream, struct hr_batch *batch) {
         return 0;
 }
 
-/* Looks at every record, whatever the filters say: restarts are a matter of the whole run. */
-static int find_restarts(struct stream *stream, struct known_file *file,
-                         const struct ring_entry *entry, struct hr_batch *batch) {
+/*
+ * Looks at every record of the batch, whatever the filters say: restarts are a matter of the whole
+ * run.
+ */
+static int find_restarts(struct stream *stream, struct hr_batch *batch) {
+        struct known_file *file = stream->rest.file;
         struct restarts *restarts = &stream->restarts;
         int r = 0;
 
         restarts->count = 0;
-        for (uint32_t i = 0; i < entry->record_count && r == 0; i++) {
-                const struct extent_record *record = extent_view_record(&stream->view,
-                                                                        entry->first_record + i);
+        for (uint32_t i = 0; i < batch->record_count && r == 0; i++) {
+                const struct extent_record *record = (const struct extent_record *)batch->at_ + i;
                 struct known_series *series = record->series != EXTENT_SERIES_NONE
                                                       ? stream->known[record->series]
                                                       : NULL;
@@ -322,6 +336,72 @@ static int find_restarts(struct stream *stream, struct known_file *file,
                                   record, i);
         }
         return r < 0 || restarts->count == 0 ? r : fill_withdrawals(stream, batch);
+}
+
+/*
+ * The first record of the rest that uses this row or one behind it: rows stand in the order of
+ * their first use.
+ */
+static uint32_t first_use(struct stream *stream, uint32_t row) {
+        struct stream_rest *rest = &stream->rest;
+        uint32_t end = rest->entry.first_record + rest->entry.record_count;
+
+        while (rest->looked_at < end) {
+                uint32_t series = extent_view_record(&stream->view, rest->looked_at)->series;
+
+                if (series >= row && series != EXTENT_SERIES_NONE)
+                        break;
+                rest->looked_at++;
+        }
+        return rest->looked_at;
+}
+
+/*
+ * Learns series up to where one says more of itself behind the first record that is left. How many
+ * records come before that.
+ */
+static int learn_rows(struct hr_connection *connection, uint32_t *ret_record_count) {
+        struct stream *stream = connection->stream;
+        struct stream_rest *rest = &stream->rest;
+        const struct hr_text *run = &rest->file->public.run;
+        struct extent_string run_name = { (const uint8_t *)run->bytes, run->size };
+
+        for (; rest->learned < stream->view.series_count; rest->learned++) {
+                uint32_t row = rest->learned;
+                int r;
+
+                if (stream->view.series[row].flags & EXTENT_SERIES_AGAIN &&
+                    first_use(stream, row) > rest->entry.first_record) {
+                        *ret_record_count = rest->looked_at - rest->entry.first_record;
+                        return 0;
+                }
+                r = learn_series(connection, &stream->view, run_name, row);
+                if (r)
+                        return r;
+        }
+        *ret_record_count = rest->entry.record_count;
+        return 0;
+}
+
+/* Records of the entry that was taken, as far as no series changes. */
+static int take_rest(struct hr_connection *connection, struct hr_batch *batch) {
+        struct stream *stream = connection->stream;
+        struct ring_entry *entry = &stream->rest.entry;
+        uint32_t record_count;
+        int r = learn_rows(connection, &record_count);
+
+        if (r == 0) {
+                fill_batch(stream, record_count, batch);
+                if (stream->restarts.rule != RESTARTS_NONE)
+                        r = find_restarts(stream, batch);
+        }
+        if (r) {
+                entry->record_count = 0;
+                return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
+        }
+        entry->first_record += record_count;
+        entry->record_count -= record_count;
+        return 0;
 }
 
 static int take_records(struct hr_connection *connection, const struct ring_entry *entry,
@@ -353,31 +433,29 @@ static int take_records(struct hr_connection *connection, const struct ring_entr
                                   path, &file);
         if (r == 0)
                 r = reserve_series(stream, view->series_count);
-        for (uint32_t i = 0; i < view->series_count && r == 0; i++)
-                r = learn_series(connection, view, run, i);
-        if (r == 0) {
-                batch->file = &file->public;
-                fill_batch(stream, entry, batch);
-        }
-        if (r == 0 && stream->restarts.rule != RESTARTS_NONE)
-                r = find_restarts(stream, file, entry, batch);
-        return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
+        if (r < 0)
+                return r == -ENOMEM ? link_fail(connection, r, "%s", strerror(ENOMEM)) : r;
+        stream->rest = (struct stream_rest){ .entry = *entry,
+                                             .file = file,
+                                             .looked_at = entry->first_record };
+        return take_rest(connection, batch);
 }
 
+/* What the current entry left over, or the next entry. */
 static int take_batch(struct hr_connection *connection, struct hr_batch *ret_batch) {
         struct hr_batch batch = { 0 };
         struct ring_entry entry;
         const uint8_t *extent;
-        int r = take_entry(connection, &entry, &extent);
+        int r;
 
-        if (r)
-                return r;
-        batch.file_id = entry.file_id;
-        batch.flags = (entry.flags & RING_ENTRY_REPLAY ? HR_BATCH_REPLAY : 0) |
-                      (entry.flags & RING_ENTRY_LATE ? HR_BATCH_LATE : 0) |
-                      (entry.flags & RING_ENTRY_DAMAGED ? HR_BATCH_DAMAGED : 0);
-        r = extent ? take_records(connection, &entry, extent, &batch)
-                   : take_news(connection, &entry, &batch);
+        if (connection->stream->rest.entry.record_count > 0) {
+                r = take_rest(connection, &batch);
+        } else if ((r = take_entry(connection, &entry, &extent)) == 0) {
+                batch.file_id = entry.file_id;
+                batch.flags = batch_flags(&entry);
+                r = extent ? take_records(connection, &entry, extent, &batch)
+                           : take_news(connection, &entry, &batch);
+        }
         if (r == 0)
                 *ret_batch = batch;
         return r;

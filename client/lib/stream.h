@@ -10,11 +10,23 @@
 #include "client/lib/series_table.h"
 #include "client/lib/shared_map.h"
 #include "common/extent_view.h"
+#include "common/ring_format.h"
 
 /* Globs, copied. */
 struct globs {
         char **patterns;
         size_t count;
+};
+
+/*
+ * An entry becomes several batches where a series says more of itself within it: hr_series changes
+ * between two batches only.
+ */
+struct stream_rest {
+        struct ring_entry entry; /* with the records that are left; record_count 0: none */
+        struct known_file *file;
+        uint32_t learned;   /* rows of the series table */
+        uint32_t looked_at; /* records before it use learned rows only */
 };
 
 struct stream {
@@ -36,6 +48,7 @@ struct stream {
         struct hr_series **series;   /* of its series table: NULL where the filters say no */
         struct known_series **known; /* likewise, all */
         size_t series_space;
+        struct stream_rest rest;    /* of the entry: what the current batch left over */
         struct inbox_item *payload; /* that hr_payload() fetched */
         const void *payload_memory; /* likewise, mapped */
         uint64_t payload_bytes;

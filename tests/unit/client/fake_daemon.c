@@ -286,10 +286,13 @@ static uint64_t finish(struct builder *builder, const struct fake_extent *fake,
                        struct extent_header *header, struct extent_series *series,
                        const char *const *tags, const char *const *plugins) {
         for (uint32_t i = 0; i < header->series_count; i++) {
-                series[i] = (struct extent_series){ .series_id = 100 + i,
-                                                    .data_class = EXTENT_CLASS_UNKNOWN,
-                                                    .flags = EXTENT_SERIES_METADATA,
-                                                    .written_as = EXTENT_WRITTEN_TENSOR };
+                series[i] = (struct extent_series){
+                        .series_id = 100 + i % 2,
+                        .data_class = EXTENT_CLASS_UNKNOWN,
+                        .flags = (plugins[i][0] ? EXTENT_SERIES_METADATA : 0) |
+                                 (i == 2 ? EXTENT_SERIES_AGAIN : 0),
+                        .written_as = EXTENT_WRITTEN_TENSOR,
+                };
                 put_text(builder, tags[i], &series[i].tag_offset, &series[i].tag_size);
                 put_text(builder, plugins[i], &series[i].plugin_offset, &series[i].plugin_size);
         }
@@ -314,11 +317,13 @@ static uint64_t finish(struct builder *builder, const struct fake_extent *fake,
 }
 
 uint64_t fake_extent_write(void *memory, const struct fake_extent *fake) {
-        static const char *const tags[] = { "loss", "acc" };
-        static const char *const plugins[] = { "scalars", "other" };
+        static const char *const tags[] = { "loss", "acc", "loss" };
+        static const char *const plugins[] = { "scalars", "other", "scalars" };
+        static const char *const late_plugins[] = { "", "other", "scalars" };
         struct builder builder = { memory, sizeof(struct extent_header) };
-        struct extent_header header = { .record_count = fake->record_count, .series_count = 2 };
-        struct extent_series series[2];
+        struct extent_header header = { .record_count = fake->record_count,
+                                        .series_count = fake->again_at ? 3 : 2 };
+        struct extent_series series[3];
 
         memset(memory, 0, FAKE_EXTENT_BYTES);
         header.records_offset = sizeof(header);
@@ -326,7 +331,10 @@ uint64_t fake_extent_write(void *memory, const struct fake_extent *fake) {
                 struct extent_record record = { .step = i,
                                                 .wall_time = 1000 + i,
                                                 .value = i / 2.0,
-                                                .series = i % 2,
+                                                .series = i % 2 ? 1
+                                                          : fake->again_at && i >= fake->again_at
+                                                                  ? 2
+                                                                  : 0,
                                                 .kind = EXTENT_KIND_SCALAR,
                                                 .dtype = 1,
                                                 .source_offset = 40 * (uint64_t)i,
@@ -334,7 +342,8 @@ uint64_t fake_extent_write(void *memory, const struct fake_extent *fake) {
 
                 put(&builder, &record, sizeof(record), 64);
         }
-        return finish(&builder, fake, &header, series, tags, plugins);
+        return finish(&builder, fake, &header, series, tags,
+                      fake->again_at ? late_plugins : plugins);
 }
 
 uint64_t fake_extent_write_tensor(void *memory, const struct fake_extent *fake, bool is_external) {

@@ -81,6 +81,7 @@ struct fake_extent {
         const char *run, *path;
         uint64_t source_id, file_id, file_version;
         uint32_t record_count;
+        uint32_t again_at; /* > 0: "loss" has a plugin only from this record on (row 2) */
 };
 
 /* Writes an extent by hand into memory of FAKE_EXTENT_BYTES, 64-byte aligned. Returns its size. */

@@ -190,6 +190,100 @@ START_TEST(plugin_filter) {
 }
 END_TEST
 
+/* An extent in which "loss" has a plugin only from record `again_at` on. */
+static struct ring_entry place_late(struct world *world, uint32_t again_at) {
+        struct fake_extent extent = one_file;
+
+        extent.again_at = again_at;
+        return fake_daemon_place(&world->fake, 0, memory, fake_extent_write(memory, &extent));
+}
+
+static void check_piece(struct world *world, int64_t step, int64_t behind, const char *plugin) {
+        const struct hr_record *record;
+        struct hr_batch batch;
+
+        ck_assert_int_eq(hr_next(world->connection, -1, &batch), 0);
+        ck_assert_uint_eq(batch.record_count, behind - step);
+        ck_assert_uint_eq(batch.next.offset, 40 * (uint64_t)behind);
+        for (; (record = hr_record_next(&batch)); step++) {
+                const struct hr_series *series = hr_record_series(&batch, record);
+
+                ck_assert_int_eq(record->step, step);
+                ck_assert_str_eq(series->plugin.bytes, record->step % 2 ? "other" : plugin);
+                ck_assert_uint_eq(series->number, record->step % 2);
+        }
+        ck_assert_int_eq(step, behind);
+}
+
+/*
+ * A series changes between two batches only: an extent in which one says more becomes two, and goes
+ * back when the second has been read.
+ */
+START_TEST(series_that_says_more_within_an_extent) {
+        struct ring_entry entry;
+        struct hr_batch batch;
+        struct world world;
+
+        begin(&world);
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        entry = place_late(&world, 2);
+        fake_daemon_push(&world.fake, &entry);
+        push_flag(&world, RING_ENTRY_END);
+        check_piece(&world, 0, 2, "");
+        check_piece(&world, 2, 5, "scalars");
+        ck_assert_uint_eq(atomic_load(&world.fake.ack->acked), 0);
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), HR_END);
+        ck_assert_uint_eq(atomic_load(&world.fake.ack->acked), 2);
+        end(&world);
+}
+END_TEST
+
+START_TEST(series_that_says_more_outside_of_the_range) {
+        struct ring_entry entry;
+        struct world world;
+
+        begin(&world);
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        entry = place_late(&world, 4);
+        entry.record_count = 4; /* before it */
+        fake_daemon_push(&world.fake, &entry);
+        check_piece(&world, 0, 4, "");
+        entry.first_record = 4; /* at it */
+        entry.record_count = 1;
+        fake_daemon_push(&world.fake, &entry);
+        check_piece(&world, 4, 5, "scalars");
+        end(&world);
+}
+END_TEST
+
+START_TEST(filter_on_what_a_series_says_late) {
+        static const char *const plugins[] = { "scalars", NULL };
+        const struct hr_record *record;
+        struct ring_entry entry;
+        struct hr_batch batch;
+        struct world world;
+
+        begin(&world);
+        world.subscription.plugins = plugins;
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        entry = place_late(&world, 2);
+        fake_daemon_push(&world.fake, &entry);
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
+        ck_assert_ptr_null(hr_record_next(&batch));
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
+        for (int64_t step = 2; step < 5; step += 2) {
+                record = hr_record_next(&batch);
+                ck_assert_ptr_nonnull(record);
+                ck_assert_int_eq(record->step, step);
+        }
+        ck_assert_ptr_null(hr_record_next(&batch));
+        end(&world);
+}
+END_TEST
+
 START_TEST(news_of_files) {
         static const struct {
                 uint32_t flag;
@@ -903,11 +997,12 @@ START_TEST(no_daemon_to_start) {
 END_TEST
 
 RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter,
-            news_of_files, sleeps_and_is_woken, wakes_the_daemon_at_its_mark,
-            daemon_goes_while_entries_wait, stream_that_cannot_be_completed, reason_follows_the_end,
-            positions_and_order_are_sent, session_ended_by_the_daemon, wrong_seals, no_descriptors,
-            wrong_super_block, unknown_compatible_features_are_fine, wrong_entries, wrong_extents,
-            wrong_tail, wrong_frames, more_than_was_acknowledged, refusals, other_protocol,
-            payload_in_place, payload_fetched, payload_of_a_scalar_or_another_batch,
-            series_from_before_the_position, url_below_a_source, url_of_no_source,
-            no_daemon_to_start)
+            series_that_says_more_within_an_extent, series_that_says_more_outside_of_the_range,
+            filter_on_what_a_series_says_late, news_of_files, sleeps_and_is_woken,
+            wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait,
+            stream_that_cannot_be_completed, reason_follows_the_end, positions_and_order_are_sent,
+            session_ended_by_the_daemon, wrong_seals, no_descriptors, wrong_super_block,
+            unknown_compatible_features_are_fine, wrong_entries, wrong_extents, wrong_tail,
+            wrong_frames, more_than_was_acknowledged, refusals, other_protocol, payload_in_place,
+            payload_fetched, payload_of_a_scalar_or_another_batch, series_from_before_the_position,
+            url_below_a_source, url_of_no_source, no_daemon_to_start)
