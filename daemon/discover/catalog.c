@@ -412,9 +412,8 @@ static struct extent_string name_string(const struct catalog_name *name) {
         return (struct extent_string){ .bytes = (const uint8_t *)name->bytes, .size = name->size };
 }
 
-static int series_learn(struct catalog_series *series, const struct extent_view *view,
-                        const struct extent_series *row) {
-        struct metadata metadata = {
+static struct metadata series_metadata(const struct catalog_series *series) {
+        return (struct metadata){
                 .plugin = name_string(&series->plugin),
                 .content = name_string(&series->content),
                 .display_name = name_string(&series->display_name),
@@ -423,44 +422,85 @@ static int series_learn(struct catalog_series *series, const struct extent_view 
                 .written_as = series->written_as,
                 .is_given = series->has_metadata,
         };
+}
+
+/*
+ * True if the extent of that file stands before the one that the series' metadata is from. What a
+ * file said that is gone stands.
+ */
+static bool is_earlier(const struct catalog_series *series, const struct catalog_file *file,
+                       uint64_t offset) {
+        const struct catalog_file *from;
+
+        if (series->from_file == file->id)
+                return offset < series->from_offset;
+        from = catalog_find_file(file->run->source->catalog, series->from_file);
+        return from && name_compare(&from->path, file->path.bytes, file->path.size) > 0;
+}
+
+static bool is_same(struct extent_string a, struct extent_string b) {
+        return a.size == b.size && (a.size == 0 || memcmp(a.bytes, b.bytes, a.size) == 0);
+}
+
+static int series_set(struct catalog_series *series, const struct metadata *metadata) {
         struct catalog_name *const names[] = { &series->plugin, &series->content,
                                                &series->display_name, &series->description };
-        const struct extent_string *const strings[] = { &metadata.plugin, &metadata.content,
-                                                        &metadata.display_name,
-                                                        &metadata.description };
+        const struct extent_string *const strings[] = { &metadata->plugin, &metadata->content,
+                                                        &metadata->display_name,
+                                                        &metadata->description };
+        struct catalog_name copies[ARRAY_SIZE(names)] = { 0 };
+        int r = 0;
 
-        series->extents++;
-        if (series->data_class != EXTENT_CLASS_UNKNOWN || !metadata_update(&metadata, view, row))
-                return 0;
+        for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
+                r = name_set(&copies[i], strings[i]->size ? (const void *)strings[i]->bytes : "",
+                             strings[i]->size);
+        /* The old names may be what was copied from: they go last. */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                int r = names[i]->bytes && strings[i]->bytes == (const uint8_t *)names[i]->bytes
-                                ? 0
-                                : name_set(names[i],
-                                           strings[i]->size ? (const void *)strings[i]->bytes : "",
-                                           strings[i]->size);
-
-                if (r < 0)
-                        return r;
+                free(r < 0 ? copies[i].bytes : names[i]->bytes);
+                if (r == 0)
+                        *names[i] = copies[i];
         }
-        series->data_class = metadata.data_class;
-        series->written_as = metadata.written_as;
-        series->has_metadata = metadata.is_given;
+        if (r < 0)
+                return r;
+        series->data_class = metadata->data_class;
+        series->written_as = metadata->written_as;
+        series->has_metadata = metadata->is_given;
         return 0;
 }
 
-int catalog_learn(struct catalog_run *run, const struct extent_header *extent) {
+/* A row of an extent that begins at offset. The extent is counted already. */
+static int series_learn(struct catalog_series *series, const struct catalog_file *file,
+                        uint64_t offset, const struct extent_view *view,
+                        const struct extent_series *row) {
+        bool is_first = series->extents == 1 && !(row->flags & EXTENT_SERIES_AGAIN);
+        bool earlier = series->has_metadata && is_earlier(series, file, offset);
+        struct metadata metadata = earlier ? (struct metadata){ 0 } : series_metadata(series);
+
+        if ((series->data_class && !earlier) || !metadata_update(&metadata, view, row) ||
+            (series->data_class && !metadata.data_class))
+                return 0;
+        if (!is_first && !is_same(name_string(&series->plugin), metadata.plugin))
+                series->is_several_plugins = true;
+        series->from_file = file->id;
+        series->from_offset = offset;
+        return series_set(series, &metadata);
+}
+
+int catalog_learn(const struct catalog_file *file, const struct extent_header *extent) {
         struct extent_view view;
         int r = extent_view_init(&view, extent, extent->size_bytes);
 
         for (uint32_t i = 0; r == 0 && i < view.series_count; i++) {
+                const struct extent_series *row = &view.series[i];
                 struct catalog_series *series;
 
-                r = series_add(run, view.series[i].series_id,
-                               extent_view_tag(&view, &view.series[i]), &series);
-                if (r == 0)
-                        r = series_learn(series, &view, &view.series[i]);
-                else if (r == -EEXIST)
+                r = series_add(file->run, row->series_id, extent_view_tag(&view, row), &series);
+                if (r == -EEXIST)
                         r = 0;
+                else if (r == 0) {
+                        series->extents += !(row->flags & EXTENT_SERIES_AGAIN);
+                        r = series_learn(series, file, extent->begin_offset, &view, row);
+                }
         }
         return r;
 }

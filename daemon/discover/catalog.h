@@ -42,7 +42,9 @@ struct catalog_series {
         uint8_t data_class; /* resolved: enum extent_class */
         uint8_t written_as; /* of the value that its metadata is from: enum extent_written_as */
         bool has_metadata;
-        uint64_t extents; /* that have it */
+        bool is_several_plugins;         /* its values disagree on the plugin */
+        uint64_t extents;                /* that have it */
+        uint64_t from_file, from_offset; /* id, and begin of the extent that its metadata is from */
 };
 
 struct catalog_file {
@@ -143,10 +145,11 @@ struct catalog_series *catalog_find_series(const struct catalog *catalog, uint64
 void catalog_remove_file(struct catalog_file *file);
 
 /*
- * Learns the series of an extent that is published for the first time: new tags, first metadata.
- * The image is valid. -ENOMEM.
+ * Learns the series of an extent of the file that is published for the first time: new tags, and
+ * metadata, of which the first one counts in the order of the run's files, however their extents
+ * arrive. The image is valid. -ENOMEM.
  */
-int catalog_learn(struct catalog_run *run, const struct extent_header *extent);
+int catalog_learn(const struct catalog_file *file, const struct extent_header *extent);
 
 /* Forgets and learns which directories cannot be read. -ENOMEM. */
 void catalog_clear_unreadable(struct catalog_source *source);

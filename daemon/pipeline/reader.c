@@ -316,8 +316,8 @@ static bool any_glob(char *const *globs, size_t count, const char *text) {
 }
 
 /*
- * True if a series of the extent is one that the filters let through. An extent without series (a
- * run begins) always is.
+ * True if a series of the extent is one that the filters let through, or may be at one of its
+ * records: the client looks at each. An extent without series (a run begins) always is.
  */
 static bool reader_wants_extent(const struct reader *reader, const struct extent_header *extent) {
         char *const *tags = reader->globs + reader->run_count, *const *plugins = tags +
@@ -333,8 +333,9 @@ static bool reader_wants_extent(const struct reader *reader, const struct extent
                         &reader->pipeline->catalog, view.series[i].series_id);
 
                 if (!series || (any_glob(tags, reader->tag_count, series->tag.bytes) &&
-                                any_glob(plugins, reader->plugin_count,
-                                         series->plugin.bytes ? series->plugin.bytes : "")))
+                                (series->is_several_plugins ||
+                                 any_glob(plugins, reader->plugin_count,
+                                          series->plugin.bytes ? series->plugin.bytes : ""))))
                         return true;
         }
         return view.series_count == 0;

@@ -16,7 +16,6 @@ from tensorboard.util.tensor_util import make_ndarray
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HEADRACE_BUILD", TOP / "build"))
-FIXTURES = TOP / "tests/data/fixtures"
 
 
 def record(payload):
@@ -44,9 +43,8 @@ class Log:
     def value(self, tag="t", file="a.tfevents.1", run=".", **members):
         self.event(file, run, summary=summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag=tag, **members)]))
 
-    def dump(self, *arguments, segment=None):
-        prefix = ["--set", f"ring.segment={segment}"] if segment else []
-        done = subprocess.run([BUILD / "headrace", "dump", self.path, *arguments, *prefix], capture_output=True, timeout=60, check=True)
+    def dump(self, *arguments):
+        done = subprocess.run([BUILD / "headrace", "dump", self.path, *arguments], capture_output=True, timeout=60, check=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -226,9 +224,12 @@ def test_long_texts_of_a_series(log):
 def test_class_of_a_later_value(log):
     strings = tensor(7, [1], string_val=[b"text"])
     log.value(tensor=strings)
+    log.value(tensor=strings, metadata=metadata("mine"))
     log.value(tensor=strings, metadata=metadata("images"))
     log.value(tensor=strings, metadata=metadata("text"))
-    assert [(line["class"], line["plugin"], line["kind"]) for line in log.dump()][1:] == [("blobs", "images", "blobs")] * 2
+    assert [(line["class"], line["plugin"], line["kind"]) for line in log.dump()] == \
+        [("unknown", "", "tensor"), ("unknown", "mine", "tensor"), ("blobs", "images", "blobs"), ("blobs", "images", "blobs")]
+    assert len(log.dump("--plugin", "mine")) == 1 and len(log.dump("--plugin", "images")) == 2
 
 
 def test_values_of_another_class_are_kept(log):

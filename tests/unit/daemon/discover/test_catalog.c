@@ -209,8 +209,8 @@ START_TEST(series_are_learned_once) {
         identity.run_id = file->run->id;
         input = blocks_input(&bytes, &identity, 65536);
         block = blocks_decode_one(&input, 65536);
-        ck_assert_int_eq(catalog_learn(file->run, block.image), 0);
-        ck_assert_int_eq(catalog_learn(file->run, block.image), 0);
+        ck_assert_int_eq(catalog_learn(file, block.image), 0);
+        ck_assert_int_eq(catalog_learn(file, block.image), 0);
         ck_assert_uint_eq(file->run->series_count, 2);
         series = catalog_find_series(&catalog, name_id_series(URL, "r", 1, "loss", 4));
         ck_assert_ptr_nonnull(series);
@@ -227,8 +227,57 @@ START_TEST(series_are_learned_once) {
 }
 END_TEST
 
+/* A file of one tensor of a series, whose metadata names the plugin. */
+static struct block_image tensor_of_plugin(struct catalog_file *file, const char *plugin) {
+        struct events events = { 0 };
+        struct block_file identity = blocks_file(file->path.bytes, "r");
+        struct block_input input;
+        struct block_image block;
+        struct bytes bytes;
+
+        events_described(&events, 1, "t", plugin);
+        bytes = (struct bytes){ events.bytes, events.size };
+        identity.source_url = URL;
+        identity.run_id = file->run->id;
+        input = blocks_input(&bytes, &identity, 65536);
+        block = blocks_decode_one(&input, 65536);
+        events_free(&events);
+        return block;
+}
+
+/* In whatever order the files of a run arrive, the first one by name says what a series is. */
+START_TEST(first_metadata_is_that_of_the_first_file) {
+        static const char *const paths[] = { "r/1.tfevents", "r/2.tfevents", "r/3.tfevents" };
+        static const char *const plugins[] = { "mine", "images", "text" };
+        static const unsigned orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                              { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+                struct catalog_series *series = NULL;
+
+                begin();
+                for (size_t k = 0; k < 3; k++) {
+                        struct catalog_file *file = add(paths[orders[i][k]]);
+                        struct block_image block = tensor_of_plugin(file, plugins[orders[i][k]]);
+
+                        ck_assert_int_eq(catalog_learn(file, block.image), 0);
+                        series = catalog_find_series(&catalog, name_id_series(URL, "r", 1, "t", 1));
+                        ck_assert_ptr_nonnull(series);
+                        ck_assert(k > 0 || !series->is_several_plugins);
+                        free(block.image);
+                }
+                /* "mine" says no class: the next one that does counts. */
+                ck_assert_str_eq(series->plugin.bytes, "images");
+                ck_assert_uint_eq(series->data_class, EXTENT_CLASS_BLOBS);
+                ck_assert_uint_eq(series->extents, 3);
+                ck_assert(series->is_several_plugins || orders[i][0] == 1);
+                end();
+        }
+}
+END_TEST
+
 RUNNER_MAIN("discover/catalog", sources_are_found_by_name_and_url,
             runs_are_the_directories_of_files, names_are_sorted_as_bytes,
             a_run_goes_with_its_last_file, settled_files_are_counted_once,
             a_run_is_as_far_as_its_last_file, unreadable_directories_are_remembered_until_forgotten,
-            series_are_learned_once)
+            series_are_learned_once, first_metadata_is_that_of_the_first_file)
