@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from tests.rig import reference, workload
+from tests.rig import growth, reference, workload
 from tests.rig.nginx import Nginx
 
 
@@ -96,3 +96,11 @@ def test_copies_have_the_same_bytes(tmp_path):
     copies = sorted((tmp_path / "many").iterdir())
     assert len(copies) == 5
     assert [copy.read_bytes() for copy in copies[:2]] == [path.read_bytes() for path in paths]
+
+
+@pytest.mark.parametrize("what, shape", [(what, shape) for what, shape, _ in growth.SHAPES if shape is not growth.headers])
+def test_growing_files_have_their_values(tmp_path, what, shape):
+    size = growth.write(tmp_path / "run", shape, 20)
+    path = next((tmp_path / "run").iterdir())
+    assert path.stat().st_size == size
+    assert [value for *_, value in reference.scalars(path, "file")] == [float(number) for number in range(20)]
