@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/pipeline/named_file.h"
 #include "daemon/pipeline/request.h"
 
 #define FIRST_READ_BYTES (1ull << 20)
@@ -26,8 +27,7 @@ struct payload_request {
         uint64_t read_bytes;
         struct fetch_job *fetch;
         struct fetch_result result;
-        struct block_file identity; /* with names of its own */
-        char *url, *run, *path;
+        struct named_file identity;
         struct block_input input;
         uv_work_t work;
         uv_timer_t timer;
@@ -41,9 +41,7 @@ static void payload_free(uv_handle_t *handle) {
         struct payload_request *payload = handle->data;
 
         free(payload->memory);
-        free(payload->url);
-        free(payload->run);
-        free(payload->path);
+        named_file_deinit(&payload->identity);
         payload->request.pipeline->open_parts--;
         pipeline_part_closed(payload->request.pipeline);
         free(payload);
@@ -111,26 +109,12 @@ static struct feed *payload_feed(const struct payload_request *payload) {
         return feed && !feed->gone && file->version == payload->file_version ? feed : NULL;
 }
 
-/* The decoder works on names of its own: the file may leave the catalog meanwhile. */
-static int payload_keep_names(struct payload_request *payload, const struct feed *feed) {
-        payload->identity = feed->identity;
-        payload->url = strdup(feed->identity.source_url);
-        payload->run = strdup(feed->file->run->name.bytes);
-        payload->path = strdup(feed->file->path.bytes);
-        if (!payload->url || !payload->run || !payload->path)
-                return -ENOMEM;
-        payload->identity.source_url = payload->url;
-        payload->identity.run_name = payload->run;
-        payload->identity.path = payload->path;
-        return 0;
-}
-
 static void payload_decode(struct payload_request *payload, struct feed *feed) {
-        int r = payload_keep_names(payload, feed);
+        int r = named_file_init(&payload->identity, &feed->identity);
 
         payload->input = feed_input(feed, payload->result.buffer, payload->position.offset,
                                     payload->result.size_bytes);
-        payload->input.file = &payload->identity;
+        payload->input.file = &payload->identity.file;
         payload->input.begin = payload->position;
         payload->input.search_offset = 0;
         payload->input.last = true;
