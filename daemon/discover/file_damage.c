@@ -37,5 +37,7 @@ uint64_t file_damage_count(const struct file_damage *damage) {
 }
 
 uint64_t file_damage_by_reason(const struct file_damage *damage, enum damage reason) {
-        return damage ? damage->by_reason[reason] + (damage->tail.reason == reason) : 0;
+        if (!damage || reason == DAMAGE_NONE)
+                return 0;
+        return damage->by_reason[reason] + (damage->tail.reason == reason);
 }

@@ -118,3 +118,23 @@ int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_
                                         const struct store_failure *failure, void *take_memory,
                                         uint64_t size_bytes),
                      void *userdata, struct pipeline_request **ret_request);
+
+/* Where a walk over a file's damage stands: a TFRecord, and a value of it. */
+struct pipeline_place {
+        uint64_t offset;
+        uint32_t index;
+};
+
+/*
+ * Names the damaged places of a file that was read, from `from` on, in file order: at most so many
+ * (at least one). The blocks that have any are read and decoded again for it; what storage has
+ * there now is what is named. next (NULL: there are no more) is where to go on. error as of
+ * pipeline_payload(); then there are no places. places are borrowed.
+ */
+int pipeline_damage(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
+                    struct pipeline_place from, uint32_t most,
+                    void (*on_damage)(void *userdata, int error,
+                                      const struct store_failure *failure,
+                                      const struct damaged_place *places, uint32_t count,
+                                      const struct pipeline_place *next),
+                    void *userdata, struct pipeline_request **ret_request);

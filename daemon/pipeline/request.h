@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that the pipeline answers later: reload, wait_loaded. payload.c has those that read one
- * value. Loop thread.
+ * value, damage.c those that name what is damaged. Loop thread.
  */
 #pragma once
 

@@ -5,11 +5,17 @@
 #include "daemon/serve/server.h"
 
 const struct rpc_method methods[] = {
-        { "hello", methods_hello, RPC_FIRST }, { "sources", methods_sources, 0 },
-        { "runs", methods_runs, 0 },           { "files", methods_files, 0 },
-        { "series", methods_series, 0 },       { "subscribe", methods_subscribe, RPC_FRAMED },
-        { "ack", methods_ack, RPC_FRAMED },    { "payload", methods_payload, RPC_FRAMED },
-        { "reload", methods_reload, 0 },       { "wait_loaded", methods_wait_loaded, 0 },
+        { "hello", methods_hello, RPC_FIRST },
+        { "sources", methods_sources, 0 },
+        { "runs", methods_runs, 0 },
+        { "files", methods_files, 0 },
+        { "series", methods_series, 0 },
+        { "subscribe", methods_subscribe, RPC_FRAMED },
+        { "ack", methods_ack, RPC_FRAMED },
+        { "payload", methods_payload, RPC_FRAMED },
+        { "damage", methods_damage, 0 },
+        { "reload", methods_reload, 0 },
+        { "wait_loaded", methods_wait_loaded, 0 },
         { "status", methods_status, 0 },
 };
 

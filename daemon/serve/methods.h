@@ -30,8 +30,17 @@ int methods_ack(struct rpc_call *call, json_t **ret_result);
 
 int methods_payload(struct rpc_call *rpc, json_t **ret_result);
 
-/* Goes on with payloads that were asked for and had to wait. */
-void methods_start_payloads(struct peer *peer);
+int methods_damage(struct rpc_call *rpc, json_t **ret_result);
+
+/* Asks the pipeline; the call is answered when it has answered. -ENOMEM. */
+int methods_start_payload(struct peer_call *call);
+int methods_start_damage(struct peer_call *call);
+
+/* Goes on with calls that read storage and had to wait. */
+void methods_start_reads(struct peer *peer);
+
+/* The answer to a call of that kind that has failed. failure may be NULL. */
+json_t *methods_read_error(json_t *id, int error, const struct store_failure *failure);
 
 /*
  * The parameter `source`: by name or URL; NULL stays where it is absent. RPC_FAILED if there is no

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload: an external payload is read again and answered as memory or as frames. What one client
- * has going on at once is bounded: its further calls wait in its list until their turn.
+ * has going on at once of calls that read is bounded: its further ones wait in its list until their
+ * turn.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,8 +60,8 @@ static void answer_inline(struct peer_call *call, void *take_extent, uint64_t si
                 .segment = UINT32_MAX,
                 .size_bytes = (uint32_t)min_u64(size_bytes, UINT32_MAX),
                 .record_count = 1,
-                .file_id = call->payload.file_id,
-                .source_offset = call->payload.offset,
+                .file_id = call->place.file_id,
+                .source_offset = call->place.offset,
         };
 
         connection_send_json(connection, describe(call, size_bytes), NULL, 0);
@@ -81,7 +82,7 @@ static void answer_memory(struct peer_call *call, void *take_extent, uint64_t si
         peer_call_answer(call, NULL);
 }
 
-static json_t *payload_error(json_t *id, int error, const struct store_failure *failure) {
+json_t *methods_read_error(json_t *id, int error, const struct store_failure *failure) {
         json_t *data, *message;
 
         if (error < 0)
@@ -107,7 +108,7 @@ static void on_payload(void *userdata, int error, const struct store_failure *fa
 
         call->request = NULL;
         if (error) {
-                peer_call_answer(call, payload_error(call->id, error, failure));
+                peer_call_answer(call, methods_read_error(call->id, error, failure));
         } else if (!call->id || !connection_is_open(peer->connection)) {
                 free(take_memory);
                 peer_call_answer(call, NULL);
@@ -119,20 +120,25 @@ static void on_payload(void *userdata, int error, const struct store_failure *fa
         connection_soon(peer->connection); /* the next one starts from the loop */
 }
 
-static int start(struct peer_call *call) {
-        return pipeline_payload(server_pipeline(call->peer->server), call->payload.file_id,
-                                call->payload.file_version, call->payload.offset,
-                                call->payload.index, on_payload, call, &call->request);
+int methods_start_payload(struct peer_call *call) {
+        return pipeline_payload(server_pipeline(call->peer->server), call->place.file_id,
+                                call->place.file_version, call->place.offset, call->place.index,
+                                on_payload, call, &call->request);
 }
 
-void methods_start_payloads(struct peer *peer) {
+void methods_start_reads(struct peer *peer) {
+        static int (*const starts[])(struct peer_call * call) = {
+                [PEER_CALL_PAYLOAD] = methods_start_payload,
+                [PEER_CALL_DAMAGE] = methods_start_damage,
+        };
         size_t running = 0;
 
         list_for_each(node, &peer->calls) {
                 struct peer_call *call = list_owner(node, struct peer_call, link);
+                int (*start)(struct peer_call *) = starts[call->kind];
                 int r = 0;
 
-                if (call->kind != PEER_CALL_PAYLOAD)
+                if (!start)
                         continue;
                 if (running == RUNNING_MOST ||
                     connection_payload_bytes(peer->connection) > UNWRITTEN_MOST_BYTES)
@@ -140,7 +146,7 @@ void methods_start_payloads(struct peer *peer) {
                 if (!call->request)
                         r = start(call);
                 if (r)
-                        peer_call_answer(call, payload_error(call->id, r, NULL));
+                        peer_call_answer(call, methods_read_error(call->id, r, NULL));
                 else
                         running++;
         }
@@ -164,10 +170,10 @@ int methods_payload(struct rpc_call *rpc, json_t **ret_result) {
         if (r)
                 return r;
         call->kind = PEER_CALL_PAYLOAD;
-        call->payload.file_id = file_id;
-        call->payload.file_version = file_version;
-        call->payload.offset = offset;
-        call->payload.index = (uint32_t)index;
-        methods_start_payloads(peer);
+        call->place.file_id = file_id;
+        call->place.file_version = file_version;
+        call->place.offset = offset;
+        call->place.index = (uint32_t)index;
+        methods_start_reads(peer);
         return RPC_LATER;
 }

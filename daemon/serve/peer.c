@@ -32,7 +32,7 @@ static void on_soon(void *userdata) {
 
         if (peer->session)
                 session_wake(peer->session);
-        methods_start_payloads(peer);
+        methods_start_reads(peer);
 }
 
 static void finish_if_idle(struct peer *peer) {

@@ -39,11 +39,12 @@ struct peer_call {
         json_t *id;                       /* NULL: a notification, not answered */
         struct pipeline_request *request; /* NULL: not yet asked for */
         struct catalog_source *source;    /* reload, wait_loaded: NULL is all */
-        enum { PEER_CALL_OTHER, PEER_CALL_LOAD, PEER_CALL_PAYLOAD } kind;
+        enum { PEER_CALL_OTHER, PEER_CALL_LOAD, PEER_CALL_PAYLOAD, PEER_CALL_DAMAGE } kind;
         struct {
                 uint64_t file_id, file_version, offset;
                 uint32_t index;
-        } payload;
+                uint32_t most; /* damage: places */
+        } place;               /* payload, damage */
 };
 
 /* Takes the socket, on failure too. -errno. */

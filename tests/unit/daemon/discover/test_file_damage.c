@@ -29,6 +29,7 @@ START_TEST(first_places_are_named) {
         ck_assert_uint_eq(file_damage_count(damage), 5000);
         ck_assert_uint_eq(file_damage_by_reason(damage, DAMAGE_DATA_CRC), 4950);
         ck_assert_uint_eq(file_damage_by_reason(damage, DAMAGE_ZEROS), 50);
+        ck_assert_uint_eq(file_damage_by_reason(damage, DAMAGE_NONE), 0);
         ck_assert_uint_eq(damage->named_count, FILE_DAMAGE_NAMED_MOST);
         ck_assert_uint_eq(damage->named[9].offset, 9);
         ck_assert_uint_eq(damage->named[15].offset, 105);

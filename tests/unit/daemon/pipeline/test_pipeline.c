@@ -1585,6 +1585,170 @@ START_TEST(the_end_takes_a_payload_that_is_decoded) {
 }
 END_TEST
 
+/* --- Damage --- */
+
+struct damage_answer {
+        unsigned count;
+        int error;
+        struct store_failure failure;
+        struct damaged_place places[64];
+        uint32_t place_count;
+        bool has_next;
+        struct pipeline_place next;
+};
+
+static void on_damage(void *userdata, int error, const struct store_failure *failure,
+                      const struct damaged_place *places, uint32_t count,
+                      const struct pipeline_place *next) {
+        struct damage_answer *answer = userdata;
+
+        answer->count++;
+        answer->error = error;
+        if (failure)
+                answer->failure = *failure;
+        ck_assert_uint_le(answer->place_count + count, ARRAY_SIZE(answer->places));
+        for (uint32_t i = 0; i < count; i++)
+                answer->places[answer->place_count++] = places[i];
+        answer->has_next = next != NULL;
+        if (next)
+                answer->next = *next;
+}
+
+static void wait_for_damage(const struct damage_answer *answer, unsigned count) {
+        while (answer->count < count) {
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+                if (rig.store->read_count > 0)
+                        rig_answer(0);
+        }
+}
+
+/*
+ * A file of some rings, with a wrong payload here and there, and junk at its end. The places of
+ * those in *ret_offsets.
+ */
+static struct rig_file *add_damaged_file(uint64_t offsets[40], unsigned *ret_count) {
+        struct rig_file *file = rig_add_file("run/1.tfevents", 10);
+        unsigned count = 0;
+
+        for (unsigned i = 0; i < 40; i++) {
+                offsets[count++] = file->events.last_offset;
+                file->events.bytes[file->events.last_offset + 20] ^= 1;
+                rig_append(file, STEPS_OF_A_RING / 10);
+        }
+        *ret_count = count;
+        memset(file->events.bytes + file->events.last_offset, 'x',
+               file->events.size - file->events.last_offset);
+        return file;
+}
+
+/* More than the catalog names, of blocks that are no longer there. */
+START_TEST(all_damage_is_found_again) {
+        struct pipeline_request *request;
+        struct damage_answer answer = { 0 };
+        struct answer loaded = { 0 };
+        uint64_t offsets[40];
+        unsigned count;
+        struct rig_file *file;
+        struct catalog_file *known;
+
+        rig_begin(NULL);
+        file = add_damaged_file(offsets, &count);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &loaded, &request), 0);
+        rig_list();
+        while (loaded.count == 0)
+                rig_answer(0);
+        known = rig_catalog_file(file);
+        ck_assert_uint_eq(file_damage_count(known->damage), count + 1);
+        ck_assert_uint_eq(known->damage->named_count, FILE_DAMAGE_NAMED_MOST);
+        for (unsigned pages = 1; pages == 1 || answer.has_next; pages++) {
+                struct pipeline_place from = answer.next;
+
+                ck_assert_int_eq(pipeline_damage(rig.pipeline, file->id, known->version, from, 7,
+                                                 on_damage, &answer, &request),
+                                 0);
+                wait_for_damage(&answer, pages);
+                ck_assert_int_eq(answer.error, 0);
+        }
+        ck_assert_uint_eq(answer.place_count, count + 1);
+        for (unsigned i = 0; i < count; i++) {
+                ck_assert_uint_eq(answer.places[i].offset, offsets[i]);
+                ck_assert_int_eq(answer.places[i].reason, DAMAGE_DATA_CRC);
+        }
+        ck_assert_uint_eq(answer.places[count].offset, file->events.last_offset);
+        ck_assert_int_eq(answer.places[count].reason, DAMAGE_LENGTH_CRC);
+        ck_assert_uint_eq(answer.count, (count + 1 + 6) / 7);
+        rig_end();
+}
+END_TEST
+
+START_TEST(damage_that_cannot_be_read_again) {
+        struct pipeline_request *request;
+        struct damage_answer answer = { 0 };
+        struct pipeline_place start = { 0 };
+        uint64_t version;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->events.bytes[file->events.last_offset + 20] ^= 1;
+        rig_append(file, 10);
+        rig_list();
+        rig_answer_all();
+        version = rig_catalog_file(file)->version;
+        pipeline_damage(rig.pipeline, file->id, version + 1, start, 9, on_damage, &answer,
+                        &request);
+        wait_for_damage(&answer, 1);
+        ck_assert_int_eq(answer.error, PIPELINE_E_VERSION_GONE);
+        pipeline_damage(rig.pipeline, file->id, version, start, 9, on_damage, &answer, &request);
+        while (rig.store->read_count == 0)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        fake_store_fail(rig.store, 0, STORE_PERMANENT, "403");
+        ck_assert_uint_eq(answer.count, 2);
+        ck_assert_int_eq(answer.error, PIPELINE_E_UNREADABLE);
+        ck_assert_str_eq(answer.failure.code, "403");
+        /* It was made whole meanwhile: there is nothing to name. */
+        file->events.bytes[rig_catalog_file(file)->damage->named[0].offset + 20] ^= 1;
+        pipeline_damage(rig.pipeline, file->id, version, start, 9, on_damage, &answer, &request);
+        wait_for_damage(&answer, 3);
+        ck_assert_int_eq(answer.error, 0);
+        ck_assert_uint_eq(answer.place_count, 0);
+        ck_assert(!answer.has_next);
+        rig_end();
+}
+END_TEST
+
+/* As cancel_payload(). */
+static void cancel_damage(unsigned moment, bool by_end) {
+        struct pipeline_request *request;
+        struct damage_answer answer = { 0 };
+        struct pipeline_place start = { 0 };
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->events.bytes[file->events.last_offset + 20] ^= 1;
+        rig_append(file, 10);
+        rig_list();
+        rig_answer_all();
+        pipeline_damage(rig.pipeline, file->id, rig_catalog_file(file)->version, start, 9,
+                        on_damage, &answer, &request);
+        while (moment > 0 && rig.store->read_count == 0)
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        if (moment == 2)
+                fake_store_answer(rig.store, 0, file->events.bytes, file->events.size, "");
+        if (!by_end)
+                pipeline_request_cancel(request);
+        rig_end();
+        ck_assert_uint_eq(answer.count, 0);
+}
+
+START_TEST(damage_is_canceled_at_every_moment) {
+        for (unsigned moment = 0; moment < 3; moment++)
+                for (int by_end = 0; by_end < 2; by_end++)
+                        cancel_damage(moment, by_end);
+}
+END_TEST
+
 /* --- Coming and going --- */
 
 /* One step of what can happen. False: nothing is left to happen. */
@@ -1697,5 +1861,6 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             reload_answers_when_the_news_are_known, payload_reads_one_value_again,
             payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
             payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read,
-            the_end_takes_a_payload_that_is_decoded, readers_come_and_go_at_every_moment,
-            the_end_may_come_at_any_moment)
+            the_end_takes_a_payload_that_is_decoded, all_damage_is_found_again,
+            damage_that_cannot_be_read_again, damage_is_canceled_at_every_moment,
+            readers_come_and_go_at_every_moment, the_end_may_come_at_any_moment)

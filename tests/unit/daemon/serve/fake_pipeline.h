@@ -28,8 +28,12 @@ struct pipeline_request {
         void (*on_loaded)(void *userdata, const struct catalog_source *failed);
         void (*on_payload)(void *userdata, int error, const struct store_failure *failure,
                            void *take_memory, uint64_t size_bytes);
+        void (*on_damage)(void *userdata, int error, const struct store_failure *failure,
+                          const struct damaged_place *places, uint32_t count,
+                          const struct pipeline_place *next);
         void *userdata;
         uint64_t offset;
+        uint32_t index, most;
 };
 
 #define FAKE_REQUESTS_MOST 128
@@ -149,6 +153,22 @@ int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_
         *ret_request = fake_request(pipeline, userdata);
         (*ret_request)->on_payload = on_payload;
         (*ret_request)->offset = offset;
+        return 0;
+}
+
+int pipeline_damage(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
+                    struct pipeline_place from, uint32_t most,
+                    void (*on_damage)(void *userdata, int error,
+                                      const struct store_failure *failure,
+                                      const struct damaged_place *places, uint32_t count,
+                                      const struct pipeline_place *next),
+                    void *userdata, struct pipeline_request **ret_request) {
+        (void)file_id, (void)file_version;
+        *ret_request = fake_request(pipeline, userdata);
+        (*ret_request)->on_damage = on_damage;
+        (*ret_request)->offset = from.offset;
+        (*ret_request)->index = from.index;
+        (*ret_request)->most = most;
         return 0;
 }
 

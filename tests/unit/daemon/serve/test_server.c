@@ -1285,6 +1285,49 @@ START_TEST(payloads_that_are_gone_are_errors) {
 }
 END_TEST
 
+START_TEST(damage_comes_in_pages) {
+        static const struct damaged_place places[] = { { 7, 9, DAMAGE_DATA_CRC },
+                                                       { 70, 4096, DAMAGE_ZEROS } };
+        static const struct pipeline_place next = { 4166, 3 };
+        struct pipeline_request *request;
+        struct client client;
+        json_t *answer, *result;
+
+        start();
+        greet(&client);
+        send_text(&client,
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"damage\",\"params\":{\"file\":"
+                  "\"0000000000000001\",\"file_version\":\"0000000000000002\","
+                  "\"offset\":5,\"index\":2,\"limit\":50}}");
+        request = fake_take_request();
+        ck_assert_uint_eq(request->offset, 5);
+        ck_assert_uint_eq(request->index, 2);
+        ck_assert_uint_eq(request->most, 50);
+        request->on_damage(request->userdata, 0, NULL, places, 2, &next);
+        free(request);
+        answer = receive_json(&client);
+        result = json_object_get(answer, "result");
+        ck_assert_uint_eq(json_array_size(json_object_get(result, "damage")), 2);
+        ck_assert_str_eq(string(json_array_get(json_object_get(result, "damage"), 1), "reason"),
+                         "zeros");
+        ck_assert_int_eq(integer(json_object_get(result, "next"), "offset"), 4166);
+        ck_assert_int_eq(integer(json_object_get(result, "next"), "index"), 3);
+        json_decref(answer);
+        send_text(&client,
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"damage\",\"params\":{\"file\":"
+                  "\"0000000000000001\",\"file_version\":\"0000000000000002\","
+                  "\"limit\":100000}}");
+        request = fake_take_request();
+        ck_assert_uint_eq(request->offset, 0);
+        ck_assert_uint_eq(request->most, 1000);
+        request->on_damage(request->userdata, PIPELINE_E_VERSION_GONE, NULL, NULL, 0, NULL);
+        free(request);
+        ck_assert_int_eq(error_code(receive_json(&client)), WIRE_E_VERSION_GONE);
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 /* ---- Who may connect ---- */
 
 START_TEST(connections_are_limited) {
@@ -1371,5 +1414,5 @@ RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused,
             a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
             waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
             calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
-            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, users_are_refused,
-            connections_are_limited, a_private_daemon_ends_with_its_client)
+            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, damage_comes_in_pages,
+            users_are_refused, connections_are_limited, a_private_daemon_ends_with_its_client)
