@@ -259,3 +259,20 @@ int command_check_prefix(struct hr_connection *connection, const char *shown) {
         complain(shown, reason ? reason : "no event files there", "is the name right?");
         return EXIT_SOURCE;
 }
+
+/* ---- Loading --------------------------------------------------------------------------------- */
+
+int command_wait_loaded(struct hr_connection *connection, const char *url) {
+        json_t *params = json_pack("{s:s}", "source", hr_source(connection));
+        CLEANUP(freep) char *text = json_dumps(params, JSON_COMPACT);
+        int r = 0;
+
+        json_decref(params);
+        progress_begin(connection, url);
+        if (!hr_daemon_is_private(connection))
+                r = hr_call(connection, "reload", text, NULL);
+        if (r == 0)
+                r = hr_call(connection, "wait_loaded", text, NULL);
+        progress_end(connection);
+        return r;
+}

@@ -38,6 +38,7 @@ struct command {
 int command_ls(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_verify(int argc, char **argv);
 
 /*
  * "headrace: THING: REASON" and, indented below it, a way out (NULL: none). Clears the progress
@@ -73,6 +74,13 @@ int command_pages(struct hr_connection *connection, const char *method, const ch
 json_t *command_source_params(const struct hr_connection *connection);
 
 /*
+ * Waits, with a bar, until every file of the source is read as far as it goes. A daemon that has
+ * been running looks at storage once more: nobody may have asked it for long. 0, or what hr_call()
+ * says.
+ */
+int command_wait_loaded(struct hr_connection *connection, const char *shown);
+
+/*
  * The URL may lie below the daemon's source: complains if no run does. EXIT_GOOD or EXIT_SOURCE.
  */
 int command_check_prefix(struct hr_connection *connection, const char *shown);
@@ -83,6 +91,15 @@ bool command_is_source(const struct hr_connection *connection, const json_t *row
 /* The name of a run or path of the source, relative to what was opened. Borrowed. */
 const char *command_below_prefix(const struct hr_connection *connection, const char *name,
                                  bool is_run);
+
+/* "data CRC at offset 116, 39 bytes skipped" of a damaged place as docs/PROTOCOL.md has it. */
+void command_place_text(const json_t *place, char *ret_text, size_t size);
+
+/*
+ * "2 data CRC, 1 zeros" of an object with numbers of damaged places by reason. The caller frees it;
+ * NULL: no memory.
+ */
+char *command_reasons(const json_t *reasons);
 
 /* Prints a name of storage on standard error in a complaint: "headrace: PATH: text". */
 void complain_file(const char *path, const char *text);

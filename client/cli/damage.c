@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/human.h"
 #include "common/base.h"
 
 struct damage_list {
@@ -23,22 +24,32 @@ static bool is_of_runs(const struct damage_list *list, const char *run) {
         return false;
 }
 
+/* Of a file that is another kind of file it is not of interest where that begins. */
+void command_place_text(const json_t *place, char *ret_text, size_t size) {
+        const char *reason = json_string_value(json_object_get(place, "reason"));
+        long long offset = json_integer_value(json_object_get(place, "offset"));
+        long long bytes = json_integer_value(json_object_get(place, "bytes"));
+
+        if (reason && strncmp(reason, "not an event file", 17) == 0)
+                snprintf(ret_text, size, "%s, %lld bytes skipped", reason, bytes);
+        else
+                snprintf(ret_text, size, "%s at offset %lld, %lld bytes skipped",
+                         reason ? reason : "damaged", offset, bytes);
+}
+
 static void name_places(const char *path, const json_t *row, json_int_t damaged) {
         json_t *places = json_object_get(row, "damage"), *place;
         char text[160];
         size_t index;
 
         json_array_foreach(places, index, place) {
-                const char *reason = json_string_value(json_object_get(place, "reason"));
-
-                snprintf(text, sizeof(text), "%s at offset %lld, %lld bytes skipped",
-                         reason ? reason : "damaged",
-                         (long long)json_integer_value(json_object_get(place, "offset")),
-                         (long long)json_integer_value(json_object_get(place, "bytes")));
+                command_place_text(place, text, sizeof(text));
                 complain_file(path, text);
         }
         if (damaged > (json_int_t)json_array_size(places)) {
-                snprintf(text, sizeof(text), "%lld damaged records in all", (long long)damaged);
+                snprintf(text, sizeof(text),
+                         "%lld damaged places in all; headrace verify names them",
+                         (long long)damaged);
                 complain_file(path, text);
         }
 }
@@ -75,6 +86,27 @@ static void on_file(void *userdata, const json_t *row) {
         name_places(path, row, damaged);
         if (is_unreadable)
                 name_error(path, json_object_get(row, "error"), state);
+}
+
+char *command_reasons(const json_t *reasons) {
+        char *text = NULL, count[HUMAN_SIZE];
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        const char *reason;
+        json_t *number;
+        bool is_first = true;
+
+        if (!out)
+                return NULL;
+        json_object_foreach((json_t *)(uintptr_t)reasons, reason, number) {
+                fprintf(out, "%s%s %s", is_first ? "" : ", ",
+                        human_count(count, json_integer_value(number)), reason);
+                is_first = false;
+        }
+        if (fclose(out) == 0)
+                return text;
+        free(text);
+        return NULL;
 }
 
 static void on_source(void *userdata, const json_t *row) {

@@ -7,7 +7,6 @@
 #include "client/cli/command.h"
 #include "client/cli/human.h"
 #include "client/cli/json_line.h"
-#include "client/cli/progress.h"
 #include "client/cli/table.h"
 #include "common/base.h"
 #include "common/source_url.h"
@@ -204,25 +203,9 @@ static int print_listing(struct listing *listing, const struct requests *request
 
 /* ---- Work ------------------------------------------------------------------------------------ */
 
-/* A daemon that has been running looks at storage once more: nobody may have asked it for long. */
-static int wait_loaded(struct hr_connection *connection, const char *url) {
-        json_t *params = json_pack("{s:s}", "source", hr_source(connection));
-        CLEANUP(freep) char *text = json_dumps(params, JSON_COMPACT);
-        int r = 0;
-
-        json_decref(params);
-        progress_begin(connection, url);
-        if (!hr_daemon_is_private(connection))
-                r = hr_call(connection, "reload", text, NULL);
-        if (r == 0)
-                r = hr_call(connection, "wait_loaded", text, NULL);
-        progress_end(connection);
-        return r;
-}
-
 static int list(struct hr_connection *connection, const char *url, struct listing *listing,
                 struct requests *requests) {
-        int r = wait_loaded(connection, url);
+        int r = command_wait_loaded(connection, url);
 
         if (r == 0)
                 r = command_pages(connection, "runs", "runs", command_source_params(connection),

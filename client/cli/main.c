@@ -12,6 +12,7 @@
 static const struct command commands[] = {
         { "ls", "list the runs below a URL", command_ls },
         { "dump", "write every record below a URL as JSON lines or CSV", command_dump },
+        { "verify", "name every damaged place below a URL", command_verify },
         { "status", "say what the running daemon does", command_status },
 };
 
@@ -23,6 +24,7 @@ static const char documentation[] =
         "Commands:\n"
         "  ls URL      list the runs below a URL\n"
         "  dump URL    write every record below a URL as JSON lines or CSV\n"
+        "  verify URL  name every damaged place below a URL\n"
         "  status      say what the running daemon does\n"
         "\n"
         "`headrace COMMAND --help' says more.  Exit codes: 0 all good, 1 some records are damaged "

@@ -95,10 +95,13 @@ static void print_source(const json_t *source, const struct run_counts *counts) 
                 count[HUMAN_SIZE];
         const char *name = text_of(source, "name", "?");
         CLEANUP(freep) char *printable = human_name(name, strlen(name));
+        CLEANUP(freep) char *reasons = command_reasons(json_object_get(source, "reasons"));
 
         printf("%s  %s  %s/%s runs  damaged %s", printable ? printable : "?",
                text_of(source, "state", "?"), human_count(done, counts->done),
                human_count(all, counts->all), human_count(damaged, number_of(source, "damaged")));
+        if (number_of(source, "damaged") > 0 && reasons)
+                printf(" (%s)", reasons);
         if (number_of(source, "failed") > 0)
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
         if (json_is_number(age))
