@@ -262,13 +262,13 @@ int command_check_prefix(struct hr_connection *connection, const char *shown) {
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-int command_wait_loaded(struct hr_connection *connection, const char *url) {
+int command_wait_loaded(struct hr_connection *connection, const char *shown) {
         json_t *params = json_pack("{s:s}", "source", hr_source(connection));
         CLEANUP(freep) char *text = json_dumps(params, JSON_COMPACT);
         int r = 0;
 
         json_decref(params);
-        progress_begin(connection, url);
+        progress_begin(connection, shown);
         if (!hr_daemon_is_private(connection))
                 r = hr_call(connection, "reload", text, NULL);
         if (r == 0)

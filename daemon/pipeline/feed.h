@@ -26,13 +26,13 @@ struct feed {
         struct list kept;           /* of them, those that are done and whose bytes are held */
         struct block_position next; /* everything before is published or skipped */
         uint64_t search_offset;     /* block_decode.h */
-        enum damage search_damage;  /* likewise */
         uint64_t issued_offset;     /* bytes before are asked for, or not needed */
         uint64_t need_bytes;        /* the item at next is at least that long */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */
         bool checked;
-        bool probe;      /* the listing does not say whether there is more */
-        bool has_values; /* not only event marks */
+        bool probe;                /* the listing does not say whether there is more */
+        bool has_values;           /* not only event marks */
+        enum damage search_damage; /* with search_offset; block_decode.h */
         /* Of a part: grows with the largest record, so that none lies in more than two. */
         uint64_t part_bytes;
         bool no_ranges;       /* the server ignores ranges: read whole */
