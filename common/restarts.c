@@ -73,12 +73,14 @@ static int withdraw(struct restarts *restarts, uint32_t index, struct restarts_s
 /* ---- The clock of a file --------------------------------------------------------------------- */
 
 static void tell_time(struct restarts_file *file, double wall_time) {
+        if (file->has_begin && !(wall_time > file->end && wall_time < INFINITY))
+                return;
         if (!isfinite(wall_time) || wall_time == 0)
                 return;
         if (!file->has_begin)
-                file->begin = file->end = wall_time;
+                file->begin = wall_time;
         file->has_begin = true;
-        file->end = fmax(file->end, wall_time);
+        file->end = wall_time;
 }
 
 static double begin_of(const struct restarts_file *file) {
