@@ -996,7 +996,109 @@ START_TEST(no_daemon_to_start) {
 }
 END_TEST
 
-RUNNER_MAIN("client/stream", reads_through_map, reads_inline, filters_and_ranges, plugin_filter,
+/* The same extent as if of another file of the run, whose job was a restart. */
+static void push_file(struct world *world, uint64_t file_id, const char *path, uint64_t version) {
+        struct fake_extent file = one_file;
+        struct ring_entry entry;
+        uint64_t size;
+
+        file.file_id = file_id;
+        file.path = path;
+        file.file_version = version;
+        size = fake_extent_write(memory, &file);
+        entry = fake_daemon_place(&world->fake, (uint32_t)version % FAKE_SEGMENTS, memory, size);
+        fake_daemon_push(&world->fake, &entry);
+}
+
+/* Takes a batch; which of its records withdraw is `said`, in words. */
+static void check_withdrawals(struct world *world, const char *expected) {
+        const struct hr_withdrawal *withdrawal;
+        const struct hr_record *record;
+        struct hr_batch batch;
+        char said[512] = "";
+
+        ck_assert_int_eq(hr_next(world->connection, -1, &batch), 0);
+        do {
+                record = hr_record_next(&batch);
+                while ((withdrawal = hr_withdrawal_next(&batch, record))) {
+                        size_t size = strlen(said);
+
+                        ck_assert(!record || withdrawal->record <= record);
+                        snprintf(said + size, sizeof(said) - size,
+                                 "%s%lld withdraws %s of %s from %lld", size ? ", " : "",
+                                 (long long)withdrawal->record->step,
+                                 withdrawal->series ? withdrawal->series->tag.bytes : "all",
+                                 withdrawal->file ? withdrawal->file->path.bytes : "all",
+                                 (long long)withdrawal->from_step);
+                }
+        } while (record);
+        ck_assert_str_eq(said, expected);
+}
+
+/* The wall times of a made extent are its steps' (fake_daemon.c): all files ran at one time. */
+START_TEST(restarts_are_told_with_their_files) {
+        struct world world;
+
+        begin(&world);
+        world.subscription.purge = HR_PURGE_ORDER;
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        push_file(&world, 1, "a/b/x.tfevents", 1);
+        check_withdrawals(&world, "");
+        push_file(&world, 1, "a/b/x.tfevents", 1); /* as if it went on with the same steps */
+        check_withdrawals(&world, "0 withdraws loss of a/b/x.tfevents from 0, "
+                                  "1 withdraws acc of a/b/x.tfevents from 1");
+        push_file(&world, 2, "a/b/y.tfevents", 2);
+        check_withdrawals(&world, "");
+        end(&world);
+}
+END_TEST
+
+START_TEST(a_file_that_was_replaced_is_no_restart) {
+        struct world world;
+        struct hr_batch batch;
+
+        begin(&world);
+        world.subscription.purge = HR_PURGE_ORDER;
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        push_file(&world, one_file.file_id, one_file.path, 1);
+        check_withdrawals(&world, "");
+        push_flag(&world, RING_ENTRY_REPLACED);
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
+        ck_assert_int_eq(batch.event, HR_REPLACED);
+        push_file(&world, one_file.file_id, one_file.path, 4);
+        check_withdrawals(&world, "");
+        end(&world);
+}
+END_TEST
+
+/* The daemon is asked for everything, and those that the filter holds back are not told. */
+START_TEST(restarts_look_behind_the_filters) {
+        static const char *const tags[] = { "acc", NULL };
+        struct world world;
+
+        for (unsigned purge = 0; purge < 2; purge++) {
+                begin(&world);
+                world.subscription.purge = purge ? HR_PURGE_ORDER : HR_PURGE_NONE;
+                world.subscription.tags = tags;
+                connect_to(&world);
+                ck_assert_int_eq(subscribe(&world), 0);
+                ck_assert_int_eq(!strstr(world.fake.last_subscribe, "tags"), purge);
+                push_file(&world, 1, "a/b/x.tfevents", 1);
+                check_withdrawals(&world, "");
+                push_file(&world, 1, "a/b/x.tfevents", 1);
+                check_withdrawals(&world, purge ? "1 withdraws acc of a/b/x.tfevents from 1" : "");
+                free(world.fake.last_subscribe);
+                world.fake.last_subscribe = NULL;
+                end(&world);
+        }
+}
+END_TEST
+
+RUNNER_MAIN("client/stream", restarts_are_told_with_their_files,
+            a_file_that_was_replaced_is_no_restart, restarts_look_behind_the_filters,
+            reads_through_map, reads_inline, filters_and_ranges, plugin_filter,
             series_that_says_more_within_an_extent, series_that_says_more_outside_of_the_range,
             filter_on_what_a_series_says_late, news_of_files, sleeps_and_is_woken,
             wakes_the_daemon_at_its_mark, daemon_goes_while_entries_wait,
