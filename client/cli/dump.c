@@ -171,8 +171,9 @@ struct dump {
         struct sink *out;
         bool holds; /* held is used, and the writer writes there */
         struct held_run held;
-        int hold_error; /* 0, or -errno with which lines could not be held */
-        int code;       /* exit code so far */
+        int hold_error;             /* 0, or -errno with which lines could not be held */
+        const struct hr_file *late; /* the last one that was reported as such */
+        int code;                   /* exit code so far */
 };
 
 static void report_lost(struct dump *dump, const struct hr_batch *batch) {
@@ -224,24 +225,27 @@ static void report_payload(struct dump *dump, const struct hr_batch *batch,
         complain_file(batch->file->path.bytes, text);
 }
 
-/* What stands of the run that is held is written. 0 or -errno. */
-static int release(struct dump *dump) {
-        int r = dump->holds ? held_run_release(&dump->held) : 0;
-
-        if (r < 0)
-                dump->hold_error = r;
-        return r;
+/* What stands of the run that is held is written; hold_error is set where it cannot be. */
+static void release(struct dump *dump) {
+        if (dump->holds && !dump->hold_error)
+                dump->hold_error = held_run_release(&dump->held);
 }
 
 /* The stream goes from run to run: those before this one are complete. 0 or -errno. */
 static int turn_to(struct dump *dump, const struct hr_file *file) {
-        int r = 0;
-
         if (!dump->holds || held_run_is(&dump->held, file))
                 return 0;
-        if ((r = release(dump)) < 0)
-                return r;
-        return held_run_begin(&dump->held, file);
+        release(dump);
+        return dump->hold_error ? dump->hold_error : held_run_begin(&dump->held, file);
+}
+
+/* A file that could not be read when its run was: lines that it withdraws are out already. */
+static void report_late(struct dump *dump, const struct hr_file *file) {
+        if (dump->late == file)
+                return;
+        dump->late = file;
+        dump->code = EXIT_DAMAGE;
+        complain_file(file->path.bytes, "came late: points that it withdraws may be written");
 }
 
 /* What the records up to this one withdraw; NULL: the rest of the batch's. 0 or -errno. */
@@ -258,6 +262,8 @@ static int take_withdrawals(struct dump *dump, struct hr_batch *batch,
                         record_text_withdrawal(dump->out, "restart", batch->file->run,
                                                withdrawal->file, withdrawal->series,
                                                &withdrawal->from_step);
+                if (dump->holds && dump->held.is_again)
+                        report_late(dump, batch->file);
         }
         return r;
 }
@@ -339,10 +345,10 @@ static int report_hold_error(const struct dump *dump) {
 static int finish(struct dump *dump, int r) {
         const struct arguments *arguments = dump->arguments;
         struct hr_connection *connection = dump->writer.connection;
-        int release_error = dump->hold_error ? 0 : release(dump);
-        int write_error = sink_flush(dump->out), code;
+        int write_error, code;
 
-        (void)release_error; /* it is in hold_error */
+        release(dump);
+        write_error = sink_flush(dump->out);
         progress_end(connection);
         if (write_error == -EPIPE)
                 return dump->code; /* whoever read has enough */

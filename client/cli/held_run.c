@@ -5,6 +5,15 @@
 
 #include "common/base.h"
 
+/* Where the name of a run lies is its identity; the low bits are those of any memory. */
+static uint64_t run_id(struct hr_text name) {
+        return (uint64_t)(uintptr_t)name.bytes >> 4;
+}
+
+static void written_free(struct id_node *node) {
+        free(node);
+}
+
 static int keep_chunk(void *userdata, const char *bytes, size_t size) {
         struct held_run *held = userdata;
         struct held_chunk *chunk = &held->chunk;
@@ -19,6 +28,7 @@ static int keep_chunk(void *userdata, const char *bytes, size_t size) {
 int held_run_init(struct held_run *held, struct sink *out, size_t memory_bytes) {
         *held = (struct held_run){ .out = out };
         spool_init(&held->spool, memory_bytes);
+        id_table_init(&held->written);
         return sink_init_function(&held->lines, keep_chunk, held);
 }
 
@@ -26,6 +36,7 @@ void held_run_deinit(struct held_run *held) {
         sink_deinit(&held->lines);
         spool_deinit(&held->spool);
         held->withdrawn = hr_withdrawn_free(held->withdrawn);
+        id_table_deinit(&held->written, written_free);
 }
 
 bool held_run_is(const struct held_run *held, const struct hr_file *file) {
@@ -35,6 +46,7 @@ bool held_run_is(const struct held_run *held, const struct hr_file *file) {
 int held_run_begin(struct held_run *held, const struct hr_file *file) {
         held->withdrawn = hr_withdrawn_new();
         held->name = file->run;
+        held->is_again = id_table_find(&held->written, run_id(held->name));
         return held->withdrawn ? 0 : -ENOMEM;
 }
 
@@ -83,9 +95,31 @@ static int write_survivors(struct held_run *held) {
         return r;
 }
 
+static int note_written(struct held_run *held) {
+        struct id_node *run;
+        int r;
+
+        if (held->is_again)
+                return 0;
+        run = calloc(1, sizeof(*run));
+        if (!run)
+                return -ENOMEM;
+        run->id = run_id(held->name);
+        r = id_table_add(&held->written, run);
+        if (r < 0)
+                free(run);
+        return r;
+}
+
 int held_run_release(struct held_run *held) {
-        int r = held->name.bytes ? write_survivors(held) : 0;
-        int clear_error = spool_clear(&held->spool);
+        int r = 0, clear_error;
+
+        if (held->name.bytes) {
+                r = write_survivors(held);
+                if (r == 0)
+                        r = note_written(held);
+        }
+        clear_error = spool_clear(&held->spool);
 
         held->withdrawn = hr_withdrawn_free(held->withdrawn);
         held->name = (struct hr_text){ 0 };

@@ -12,6 +12,7 @@
 #include "client/cli/sink.h"
 #include "client/cli/spool.h"
 #include "client/include/headrace.h"
+#include "common/id_table.h"
 
 /* A line, or a piece of one that is longer than the sink: then only the first has a series. */
 struct held_chunk {
@@ -28,8 +29,10 @@ struct held_run {
         struct held_chunk chunk; /* of the line that is being written */
         struct spool spool;      /* chunks, each with its bytes behind it */
         struct hr_withdrawn *withdrawn;
-        struct hr_text name; /* bytes NULL: no run is held */
-        uint64_t left_out;   /* lines of points that were withdrawn, of all runs so far */
+        struct hr_text name;     /* bytes NULL: no run is held */
+        struct id_table written; /* runs of which lines were written */
+        bool is_again;           /* the one that is held is among them */
+        uint64_t left_out;       /* lines of points that were withdrawn, of all runs so far */
 };
 
 /* Survivors go to out when their run is released. -ENOMEM. */
@@ -39,7 +42,10 @@ void held_run_deinit(struct held_run *held);
 /* True if it is the run of that file that is held. */
 bool held_run_is(const struct held_run *held, const struct hr_file *file);
 
-/* From here on the file's run is held; none was. -ENOMEM. */
+/*
+ * From here on the file's run is held; none was. It may have been held before (a file that could
+ * not be read at first comes late): what it withdraws of the lines from then stays. -ENOMEM.
+ */
 int held_run_begin(struct held_run *held, const struct hr_file *file);
 
 /* The line of a point is written to held->lines after this. */

@@ -61,10 +61,14 @@ START_TEST(what_stands_is_written_in_order) {
         held_run_withdraw(&world.held, &series, &file, 1);
         line(1, "d\n", 2);
         ck_assert_int_eq(held_run_release(&world.held), 0);
-        ck_assert(!held_run_is(&world.held, &file));
+        ck_assert(!held_run_is(&world.held, &file) && !world.held.is_again);
         ck_assert_int_eq(held_run_begin(&world.held, &other),
                          0); /* knows nothing of the last one */
         line(7, "e\n", 2);
+        ck_assert(!world.held.is_again);
+        ck_assert_int_eq(held_run_release(&world.held), 0);
+        ck_assert_int_eq(held_run_begin(&world.held, &file), 0);
+        ck_assert(world.held.is_again);
         ck_assert_int_eq(held_run_release(&world.held), 0);
         ck_assert_int_eq(sink_flush(&world.out), 0);
         ck_assert_uint_eq(world.got_size, 6);
