@@ -370,3 +370,32 @@ def test_a_job_restarts_into_the_same_name(tmp_path):
     write(path, version(20), *(event(step, 20 + step) for step in range(9, 15)))
     done = headrace("dump", tmp_path)
     assert steps_of(done) == list(range(15)) and done.returncode == 1
+
+
+def test_a_job_that_writes_over_anothers_file(tmp_path):
+    """
+    The name was taken: the second job truncates the file and begins anew, while the first one goes on where it was. Between them is a
+    hole; where the second one writes over the first one's records, one of them is torn.
+    """
+    path = tmp_path / "a" / (NAME % 1)
+    write(path, version(0), *(event(step, step, ("first",)) for step in range(20)))
+    with open(path, "r+b") as first:
+        begin = first.seek(0, os.SEEK_END)
+        os.truncate(path, 0)
+        write(path, version(100), *(event(step, 100 + step, ("second",)) for step in range(5)))
+        write(tmp_path / "more", *(event(step, step, ("first",)) for step in range(20, 40)))
+        first.write((tmp_path / "more").read_bytes())
+        size = (first.tell() - begin) // 20
+    done = headrace("dump", tmp_path)
+    assert steps_of(done, "second") == list(range(5)) and steps_of(done, "first") == list(range(20, 40))
+    # The second one fills the hole, and more: it ends in the middle of a record of the first one.
+    write(tmp_path / "filler", *(event(step, 105 + step, ("second",)) for step in range(5, 30)))
+    hole = path.read_bytes().index(bytes(200))
+    end = hole + (tmp_path / "filler").stat().st_size
+    assert begin < end < begin + 20 * size and (end - begin) % size
+    with open(path, "r+b") as second:
+        second.seek(hole)
+        second.write((tmp_path / "filler").read_bytes())
+    done = headrace("dump", tmp_path)
+    assert steps_of(done, "second") == list(range(30)) and done.returncode == 1
+    assert steps_of(done, "first") == [20 + place for place in range(20) if begin + place * size >= end]
