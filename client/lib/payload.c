@@ -62,20 +62,22 @@ static int wait_for_frames(struct hr_connection *connection, struct stream *stre
         return stream->payload ? 0 : r;
 }
 
-static json_t *request_json(const struct extent_view *view, const struct hr_record *record) {
+static json_t *request_json(const struct extent_view *view, const struct extent_record *record) {
         return json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(view->header->file_id),
                          "file_version", subscribe_hex(view->header->file_version), "offset",
                          (json_int_t)record->source_offset, "index",
                          (json_int_t)record->value_index);
 }
 
-static int fetch(struct hr_connection *connection, const struct hr_record *record,
-                 struct extent_view *ret_view) {
+int payload_fetch(struct hr_connection *connection, const struct extent_record *record,
+                  struct extent_view *ret_view) {
         struct stream *stream = connection->stream;
         const void *extent;
         uint64_t size;
-        int r = call_start(connection, "payload", request_json(&stream->view, record));
+        int r;
 
+        stream_drop_payload(stream);
+        r = call_start(connection, "payload", request_json(&stream->view, record));
         if (r < 0)
                 return r;
         r = call_finish(connection, -1);
@@ -123,7 +125,7 @@ int payload_find(struct hr_connection *connection, const struct hr_batch *batch,
         view = stream->view;
         stream_drop_payload(stream);
         if (record->flags & HR_RECORD_EXTERNAL) {
-                if ((r = fetch(connection, record, &view)))
+                if ((r = payload_fetch(connection, source, &view)))
                         return r;
                 source = extent_view_record(&view, 0);
         }

@@ -13,6 +13,7 @@
 
 #include "client/lib/call.h"
 #include "client/lib/link.h"
+#include "client/lib/payload.h"
 #include "client/lib/subscribe.h"
 
 #define PUMP_EVERY 16 /* batches: notifications are read also where records never run out */
@@ -169,6 +170,50 @@ static int take_news(struct hr_connection *connection, const struct ring_entry *
         return 0;
 }
 
+static const struct extent_record *first_record_of(const struct extent_view *view, uint32_t row) {
+        for (uint32_t i = 0; i < view->record_count; i++)
+                if (extent_view_record(view, i)->series == row)
+                        return extent_view_record(view, i);
+        return NULL;
+}
+
+/*
+ * What the value says that the row is from, whose texts are too long for the extent: its record is
+ * asked for again. True if the series changed. Positive *ret_r: it cannot be had.
+ */
+static bool learn_left_out(struct hr_connection *connection, const struct extent_view *view,
+                           uint32_t row, struct known_series *series, int *ret_r) {
+        const struct extent_record *record = first_record_of(view, row);
+        const struct extent_series *whole_row;
+        struct extent_view whole;
+        bool changed = false;
+
+        *ret_r = record ? payload_fetch(connection, record, &whole) : HR_E_GONE;
+        if (*ret_r)
+                return false;
+        whole_row = extent_view_series_of(&whole, extent_view_record(&whole, 0));
+        if (whole_row)
+                changed = series_table_learn(series, &whole, whole_row, ret_r);
+        stream_drop_payload(connection->stream);
+        return changed;
+}
+
+/* Goes on with what the row says. True if the series changed. */
+static bool learn_row(struct hr_connection *connection, const struct extent_view *view,
+                      uint32_t row, struct known_series *series, int *ret_r) {
+        struct metadata would_be = series->metadata;
+        bool changed;
+
+        if (view->series[row].flags & EXTENT_SERIES_LEFT_OUT &&
+            metadata_update(&would_be, view, &view->series[row])) {
+                changed = learn_left_out(connection, view, row, series, ret_r);
+                /* The records are of use without the texts. */
+                if (*ret_r <= 0 && *ret_r != -EBUSY)
+                        return changed;
+        }
+        return series_table_learn(series, view, &view->series[row], ret_r);
+}
+
 static int learn_series(struct hr_connection *connection, const struct extent_view *view,
                         struct extent_string run, uint32_t index) {
         struct stream *stream = connection->stream;
@@ -181,18 +226,15 @@ static int learn_series(struct hr_connection *connection, const struct extent_vi
                              extent_view_tag(view, entry), &series, &added);
         if (r < 0)
                 return r;
-        /*
-         * Where the stream began behind the start, or the texts were too long for the extent, the
-         * daemon knows more.
-         */
+        /* Where the stream began behind the start, the daemon knows more. */
         is_behind = stream->asks_series && !series->metadata.is_given &&
                     !(entry->flags & EXTENT_SERIES_METADATA);
-        if (!series->was_asked && (is_behind || entry->flags & EXTENT_SERIES_LEFT_OUT)) {
+        if (!series->was_asked && is_behind) {
                 if ((r = subscribe_ask_series(connection, series)) < 0)
                         return r;
                 changed = true;
         } else {
-                changed = series_table_learn(series, view, entry, &r);
+                changed = learn_row(connection, view, index, series, &r);
                 if (r < 0)
                         return r;
         }

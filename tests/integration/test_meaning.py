@@ -291,3 +291,30 @@ def test_class_goes_on_over_the_files_of_a_run(log):
     log.value(tensor=strings, run="other")
     assert [(line["run"], line["plugin"], line["class"], line["kind"]) for line in log.dump()] == \
         [(".", "images", "blobs", "blobs")] * 3 + [("other", "", "unknown", "tensor")]
+
+
+def test_texts_too_long_for_an_extent(log):
+    """They do not lie in the ring, and come all the same; a later value's do not take their place."""
+    long, content = "x" * 400_000, bytes(range(256)) * 1500
+    log.value(simple_value=1, metadata=metadata("mine", content, 1, display_name="n", summary_description=long))
+    log.value(simple_value=2, metadata=metadata("mine", content + b"late", 1, summary_description=long + "late"))
+    for transport in ("map", "inline"):
+        lines = log.dump("--payload", "full", "--transport", transport)
+        assert [(line["value"], line["class"], line["display_name"]) for line in lines] == [(1.0, "scalar", "n"), (2.0, "scalar", "n")]
+        assert all(line["description"] == long and bytes.fromhex(line["content"]) == content for line in lines)
+
+
+def test_plugin_too_long_for_an_extent(log):
+    plugin = "p" * 200_000
+    log.value(tensor=tensor(7, [1], string_val=[b"s"]), metadata=metadata(plugin, data_class=3))
+    (line,) = log.dump("--payload", "full")
+    assert (line["plugin"], line["class"], blobs(line)) == (plugin, "blobs", [b"s"])
+
+
+def test_event_of_very_many_values(log):
+    """Several extents, as each has 8192 series at most: every value, once, in order."""
+    values = [summary_pb2.Summary.Value(tag=f"t{i}", simple_value=i) for i in range(100_000)]
+    log.event(summary=summary_pb2.Summary(value=values))
+    log.value("t0", simple_value=-1)
+    lines = log.dump()
+    assert [(line["tag"], line["value"], line["index"]) for line in lines] == [(f"t{i}", i, i) for i in range(100_000)] + [("t0", -1, 0)]
