@@ -113,7 +113,7 @@ enum extent_class {
 
 enum extent_series_flag {
         EXTENT_SERIES_METADATA = 1, /* metadata stands in this range */
-        /* its content and description are too long to be here: ask `series` */
+        /* some of it is too long to be here: ask for the payload of the row's first record */
         EXTENT_SERIES_LEFT_OUT = 2,
         /* the tag has a row before this one: its values say more from here on */
         EXTENT_SERIES_AGAIN = 4,
