@@ -264,7 +264,7 @@ def test_records_longer_than_a_part(start, tmp_path, serve):
 
 
 def test_a_record_of_many_blocks_is_fetched_once(start, tmp_path, serve):
-    """Its values fill a small ring three times: once for who is there first, once for who comes when they have left.
+    """Its values fill more than a small ring: once for who is there first, once for who comes when they have left.
 
     The first part is no longer than the room by the ratio that files have; here it ends inside of the record, and is read twice.
     """
@@ -273,7 +273,7 @@ def test_a_record_of_many_blocks_is_fetched_once(start, tmp_path, serve):
 
     tree = tmp_path / "logs"
     tree.mkdir()
-    values = [summary_pb2.Summary.Value(tag="tag%d" % (index % 50), simple_value=index) for index in range(200000)]
+    values = [summary_pb2.Summary.Value(tag="tag%d" % (index % 50), simple_value=index) for index in range(100000)]
     with open(tree / NAME, "wb") as file:
         writer = RecordWriter(file)
         writer.write(event_pb2.Event(step=1, wall_time=1.0, summary=summary_pb2.Summary(value=values[:1])).SerializeToString())
@@ -284,7 +284,7 @@ def test_a_record_of_many_blocks_is_fetched_once(start, tmp_path, serve):
     for reader in (1, 2):
         with Client(daemon.socket_path) as client:
             rows, _ = hrclient.scalar_rows(client.subscribe().entries())
-            assert [row[4:] for row in rows[NAME]] == [("tag0", 0)] + [("tag%d" % (n % 50), n) for n in range(200000)]
+            assert [row[4:] for row in rows[NAME]] == [("tag0", 0)] + [("tag%d" % (n % 50), n) for n in range(100000)]
         reads = [request for request in server.requests() if request["kind"] == "read"]
         assert sum(request["bytes"] for request in reads) <= (reader + 1) * size + 3 * 65536
 
