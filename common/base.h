@@ -20,6 +20,7 @@ enum stage_outcome {
         STAGE_MORE = 1,    /* the bytes end before the item does: come again with more */
         STAGE_CORRUPT = 2, /* the item is damaged; the stage says how far to skip */
         STAGE_FULL = 3,    /* the output has no room left: come again with new output */
+        STAGE_DOUBT = 4,   /* the item looks damaged: come again with bytes that were read again */
 };
 
 /*

@@ -29,6 +29,8 @@ static const int end_signals[] = { SIGTERM, SIGINT };
 
 /* Between two acknowledgements of a session that works through a TFRecord of many blocks. */
 #define HOLD_NS (2 * 1000000000ull)
+/* Before bytes that may be just being written are read again; four times that before the third. */
+#define REREAD_NS (100 * 1000000ull)
 
 struct daemon {
         const struct daemon_options *options;
@@ -94,6 +96,7 @@ static int start_pipeline(struct daemon *daemon) {
                                                               UINT32_MAX),
                 .readers_max = config->sessions_max,
                 .poll_ns = config->poll_ns,
+                .reread_ns = REREAD_NS,
                 .hold_ns = HOLD_NS,
         };
 

@@ -316,6 +316,18 @@ static int append_rest(struct block *block, const struct block_resume *resume) {
         return append_event(block, &record, &cursor);
 }
 
+/* Bytes that look like this may have been read wrongly, or may be just being written. */
+static bool is_doubtful(struct block *block, enum damage damage) {
+        const struct block_input *input = block->input;
+        bool by_crc = damage != DAMAGE_NONE && damage != DAMAGE_TOO_LARGE &&
+                      damage != DAMAGE_NOT_AN_EVENT;
+
+        if (!input->doubts || !by_crc || block->place.offset < input->believed_offset)
+                return false;
+        block->output->doubted = damage;
+        return true;
+}
+
 static int decode_records(struct block *block) {
         struct tfrecord record;
         int r = 0;
@@ -328,6 +340,8 @@ static int decode_records(struct block *block) {
                 r = tfrecord_next(&block->frames, &record);
                 if (r == 0) {
                         r = append_record(block, &record);
+                } else if (r == STAGE_CORRUPT && is_doubtful(block, record.damage)) {
+                        r = STAGE_DOUBT;
                 } else if (r == STAGE_CORRUPT) {
                         uint64_t next = record.offset + record.size_bytes;
 
@@ -345,6 +359,10 @@ static int tell_more(struct block *block) {
         uint64_t end_offset = input->bytes_offset + input->size_bytes;
         struct block_output *output = block->output;
 
+        if (is_doubtful(block, block->frames.unresolved_damage) ||
+            (block->frames.search_offset > 0 && !input->last &&
+             is_doubtful(block, block->frames.search_damage)))
+                return STAGE_DOUBT;
         if (block->frames.unresolved_damage)
                 output->tail = (struct damaged_place){ block->place.offset,
                                                        end_offset - block->place.offset,

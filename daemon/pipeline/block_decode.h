@@ -60,6 +60,12 @@ struct block_input {
          * written
          */
         bool last;
+        /*
+         * Stop in front of bytes that look damaged (STAGE_DOUBT), unless they begin before
+         * believed_offset. Not where right CRCs say that the bytes are as they were written.
+         */
+        bool doubts;
+        uint64_t believed_offset;
         uint64_t file_bytes;       /* how large the file is as it is known; 0: it is not */
         uint64_t record_max_bytes; /* longer payloads are skipped as too large */
         /* larger payloads are external; 256 KiB and at most half a segment */
@@ -103,6 +109,7 @@ struct block_output {
          * when the file has grown. reason DAMAGE_NONE: there is none.
          */
         struct damaged_place tail;
+        enum damage doubted; /* of STAGE_DOUBT: what it looks like */
 };
 
 /*
@@ -116,6 +123,7 @@ struct block_output {
  *              skipped). With input->last this is "not yet written".
  * STAGE_FULL   the room (or that for damaged places) is used up; go on at next with new memory. extent_bytes 0: nothing fitted
  *              into this room at all; given a whole segment, it always makes progress
+ * STAGE_DOUBT  with input->doubts: bytes from next on look damaged
  */
 int block_decode(const struct block_input *input, void *memory, uint64_t room_bytes,
                  struct block_output *ret_output);

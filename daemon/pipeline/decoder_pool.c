@@ -162,6 +162,7 @@ static bool decoder_run(struct decoder *decoder, struct decoder_task *task) {
                                 decoder->used_bytes,
                         input->segment_bytes - decoder->used_bytes, &event.output);
                 task->need_bytes = event.output.need_bytes;
+                task->doubted = event.output.doubted;
                 input->begin = event.output.next;
                 input->search_offset = event.output.search_offset;
                 input->search_damage = event.output.search_damage;

@@ -36,6 +36,7 @@ struct decoder_task {
         bool pause_within_record;
         int result;          /* of the last block_decode(); valid when done */
         uint64_t need_bytes; /* likewise */
+        enum damage doubted; /* likewise */
         /* DECODER_EXTENT and DECODER_DONE */
         void (*on_event)(struct decoder_task *task, const struct decoder_event *event);
         void *owner;

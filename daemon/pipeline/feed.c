@@ -45,6 +45,7 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         list_init(&feed->refetches);
         list_init(&feed->kept);
         list_init(&feed->holding);
+        list_init(&feed->reread.node);
         list_init(&feed->task.node);
         feed->task.owner = feed;
         feed->task.on_event = part_decode_on_task;
@@ -197,6 +198,7 @@ void feed_restart(struct feed *feed) {
         file->damage = NULL;
         feed->next = (struct block_position){ 0 };
         feed->search_offset = feed->issued_offset = feed->need_bytes = 0;
+        feed->believed_offset = feed->reread.tries = 0;
         feed->head_bytes = feed->tail_bytes = 0;
         feed->read_tag[0] = '\0';
         feed->checked = feed->no_ranges = feed->has_values = feed->late = false;

@@ -11,6 +11,16 @@
 #include "daemon/pipeline/job.h"
 #include "daemon/pipeline/pipeline_state.h"
 
+/* Bytes that look damaged and are read again (reread.h). */
+struct reread {
+        struct list node; /* in pipeline->rereading until the read is sent */
+        uint64_t due_ns;
+        uint64_t begin, end; /* of what was read before, and */
+        uint32_t crc32c;     /* of that */
+        unsigned tries;      /* of this place; 0: nothing is in doubt */
+        unsigned agreed;     /* reads in a row that were the same */
+};
+
 struct feed {
         struct pipeline *pipeline;
         struct catalog_file *file;
@@ -59,6 +69,8 @@ struct feed {
         uint8_t *carry;
         uint64_t carry_offset, carry_bytes, carry_space;
 
+        struct reread reread;
+        uint64_t believed_offset;                      /* damage that begins before is believed */
         uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
         unsigned failures;                             /* in a row */
         uint64_t retry_at_ns;

@@ -9,6 +9,7 @@
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/part_decode.h"
 #include "daemon/pipeline/reader_state.h"
+#include "daemon/pipeline/reread.h"
 
 #define SLACK_BYTES 65535u /* read behind the listed end: what was appended since the listing */
 #define PARTS_MOST 32u
@@ -28,6 +29,7 @@ void part_drop_all(struct feed *feed) {
                         job_end(job);
         }
         feed->paused = false;
+        reread_drop(feed);
         hold_check(feed);
 }
 
@@ -43,6 +45,10 @@ static void on_read(void *userdata, const struct fetch_result *result) {
         job->result = *result;
         part_decode_advance(feed); /* which may have ended the job */
         pipeline_touch(feed->pipeline);
+}
+
+int part_send(struct job *job) {
+        return job_start(job, on_read);
 }
 
 /*
@@ -104,7 +110,7 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         }
         final = feed->no_ranges || size == feed_left(feed);
         job->size_bytes = size + job->overlap_bytes + (final ? SLACK_BYTES : 0);
-        r = job_start(job, on_read);
+        r = part_send(job);
         if (r != 0) {
                 job_end(job);
                 return r;

@@ -26,6 +26,9 @@ bool part_waiter_pays(const struct pipeline *pipeline);
 /* Where the bytes begin that the first part holds, with what was carried over to it. */
 uint64_t part_held_offset(const struct feed *feed);
 
+/* Sends the request of a part. 0, FEED_E_WINDOW, -ENOMEM. */
+int part_send(struct job *job);
+
 /* Looks at a part that has arrived, once. False: the feed has gone on without it. */
 bool part_accept(struct feed *feed, struct job *job);
 

@@ -8,6 +8,7 @@
 #include "daemon/pipeline/part.h"
 #include "daemon/pipeline/publication.h"
 #include "daemon/pipeline/reader_state.h"
+#include "daemon/pipeline/reread.h"
 #include "daemon/pipeline/residency.h"
 
 #define BRIDGE_FIRST_BYTES 65536u
@@ -37,6 +38,8 @@ static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uin
 
         limit_task(feed, part_first(feed));
         input.last = last;
+        input.doubts = true;
+        input.believed_offset = feed->believed_offset;
         if (resume)
                 input.resume = *resume;
         feed->task.input = input;
@@ -261,6 +264,8 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
                 step_back(feed);
         } else if (task->result == STAGE_FULL) {
                 pause_part(feed);
+        } else if (task->result == STAGE_DOUBT) {
+                reread_doubt(feed);
         } else if (!outgrow(feed)) {
                 if (feed->bridging)
                         bridge_done(feed);

@@ -15,6 +15,7 @@
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/request.h"
+#include "daemon/pipeline/reread.h"
 #include "daemon/pipeline/residency.h"
 #include "daemon/pipeline/schedule.h"
 
@@ -31,6 +32,7 @@ static void on_pass(uv_idle_t *idle) {
         requests_listed(pipeline, NULL);
         list_for_each(node, &pipeline->readers) reader_pump(list_owner(node, struct reader, node));
         residency_grant(pipeline);
+        reread_start_due(pipeline);
         schedule(pipeline);
         list_for_each(node, &pipeline->readers)
                 reader_set_kick(list_owner(node, struct reader, node));
@@ -200,6 +202,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         uv_idle_init(loop, &pipeline->pass);
         uv_timer_init(loop, &pipeline->retry);
         hold_init(pipeline);
+        reread_init(pipeline);
         pipeline->pass.data = pipeline->retry.data = pipeline;
         r = pipeline_init(pipeline);
         if (r < 0) {
@@ -264,13 +267,14 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
         pipeline->closing = true;
         pipeline->on_closed = on_closed;
         pipeline->closed_userdata = userdata;
-        /* the pass, the retries, the holds, and what on_pool_closed() ends */
-        pipeline->open_parts += 4;
+        /* the pass, the retries, the holds, the rereads, and what on_pool_closed() ends */
+        pipeline->open_parts += 5;
         list_for_each(node, &pipeline->requests)
                 pipeline_request_cancel(list_owner(node, struct pipeline_request, node));
         uv_close((uv_handle_t *)&pipeline->pass, on_handle_closed);
         uv_close((uv_handle_t *)&pipeline->retry, on_handle_closed);
         hold_close(pipeline);
+        reread_close(pipeline);
         if (pipeline->ring)
                 ring_set_state(pipeline->ring, RING_STATE_GONE);
         if (pipeline->pool)

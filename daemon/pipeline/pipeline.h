@@ -32,6 +32,7 @@ struct pipeline_options {
         uint32_t payload_inline_max_bytes;
         unsigned readers_max; /* 0: as many as the ring has room for */
         int64_t poll_ns;      /* interval of looking at storage; 0: auto; -1: never */
+        uint64_t reread_ns;   /* first back-off before doubtful bytes are read again (reread.h) */
         uint64_t hold_ns;     /* between two acknowledgements for which bytes are held (hold.h) */
 };
 
@@ -53,6 +54,7 @@ struct pipeline_events {
 struct pipeline_counters {
         uint64_t extents, extent_bytes, records, damaged;
         uint64_t refetched_blocks, recycled_segments;
+        uint64_t reread_ranges; /* looked damaged, and were read again */
 };
 
 int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,

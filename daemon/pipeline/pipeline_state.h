@@ -42,8 +42,10 @@ struct pipeline {
 
         uv_idle_t pass; /* runs once in the next turn of the loop when something was touched */
         uv_timer_t retry;
-        uv_timer_t hold;     /* looks at: */
-        struct list holding; /* feeds that hold tickets (hold.h) */
+        uv_timer_t reread;     /* looks at: */
+        struct list rereading; /* feeds that wait for bytes to be read again (reread.h) */
+        uv_timer_t hold;       /* looks at: */
+        struct list holding;   /* feeds that hold tickets (hold.h) */
         const struct pipeline_events *events;
         void *events_userdata;
         struct pipeline_counters counters;

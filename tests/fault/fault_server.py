@@ -41,6 +41,7 @@ ever). The first fault in force that matches is applied to a request; "delay" is
     no_etag     no ETag; weak: "weak": true sends a weak one
     grow        the object has "from" + k * "by" of its bytes at the k-th read of it (k = 0, 1, ...), at most all
     zeros       the last "bytes" of the object read as zeros
+    flip        the byte at "at" of the object reads with its lowest bit flipped
     empty_206   206 with an empty body and no Content-Range
     garbage     200 with "body" (default: half a JSON array)
     auth        401 unless basic authentication says "user" and "password"
@@ -320,6 +321,9 @@ class Server:
             zeros = max(begin, size - fault.get("bytes", 0))
             if zeros < end:
                 body = body[:zeros - begin] + bytes(end - zeros)
+        if name == "flip" and begin <= fault.get("at", 0) < end:
+            at = fault.get("at", 0) - begin
+            body = body[:at] + bytes([body[at] ^ 1]) + body[at + 1:]
         return await self.answer(writer, count, status, body, answer, fault)
 
     async def answer(self, writer, count, status, body, headers, fault=None):

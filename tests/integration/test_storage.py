@@ -187,6 +187,20 @@ def test_a_server_that_fails_loses_nothing(start, tmp_path, serve, fault):
         assert rows == expected_rows(tree)
 
 
+@pytest.mark.parametrize("place", [70, 95])
+def test_what_the_network_flipped_is_read_again(start, tmp_path, serve, place):
+    """In a length and in a payload: the first answer lies, and nothing of it is seen but one read more."""
+    tree = write_tree(tmp_path / "logs", runs=3, steps=20)
+    server = serve(tree)
+    server.control({"kind": "read", "path": "*run1*", "times": 1, "fault": "flip", "at": place})
+    daemon = start(server.url)
+    with Client(daemon.socket_path) as client:
+        assert hrclient.scalar_rows(client.subscribe(order="sorted").entries())[0] == expected_rows(tree)
+        assert client.call("status")["counters"]["damaged"] == 0
+    reads = {request["path"]: request["requests"] for request in server.requests() if request["kind"] == "read"}
+    assert sorted(reads.values()) == [1, 1, 2]
+
+
 @pytest.mark.parametrize("status, code", [(403, "403"), (404, "404"), (401, "401")])
 def test_a_file_that_is_refused_holds_nothing_up(start, tmp_path, serve, status, code):
     tree = write_tree(tmp_path / "logs", runs=4, steps=50)

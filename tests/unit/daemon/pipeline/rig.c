@@ -76,6 +76,7 @@ const struct pipeline_options rig_usual = {
         .whole_max_bytes = 1u << 20,
         .payload_inline_max_bytes = 256u << 10,
         .poll_ns = -1,
+        .reread_ns = 0,
         .hold_ns = 3600 * 1000000000ull, /* no test depends on time */
 };
 

@@ -272,6 +272,12 @@ START_TEST(a_source_that_cannot_be_listed_ends_streams) {
 }
 END_TEST
 
+/* --- Damage --- */
+
+static uint64_t reread(void) {
+        return pipeline_counters(rig.pipeline)->reread_ranges;
+}
+
 START_TEST(damage_is_told_and_the_rest_delivered) {
         struct session session;
         struct rig_file *file;
@@ -286,8 +292,167 @@ START_TEST(damage_is_told_and_the_rest_delivered) {
         rig_answer_all();
         ck_assert_uint_eq(rig.damaged, 1);
         ck_assert_uint_eq(session.records, 1 + 19);
-        ck_assert(session.entries[0].entry.flags & RING_ENTRY_DAMAGED);
+        ck_assert(!(session.entries[0].entry.flags & RING_ENTRY_DAMAGED));
+        ck_assert(session.entries[1].entry.flags & RING_ENTRY_DAMAGED);
         ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(reread(), 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A length and a payload. */
+START_TEST(what_was_read_wrongly_is_read_again) {
+        static const uint64_t places[] = { 4, 20 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                struct session session;
+                struct rig_file *file;
+                uint8_t *byte;
+
+                rig_begin(NULL);
+                file = rig_add_file("run/1.tfevents", 10);
+                byte = &file->events.bytes[file->events.last_offset + places[i]];
+                rig_append(file, 10);
+                session_begin(&session, NULL);
+                rig_list();
+                *byte ^= 1;
+                rig_answer(0);
+                ck_assert_uint_eq(session.records, 1 + 9); /* what stands before it */
+                ck_assert_uint_eq(rig.store->read_count, 1);
+                *byte ^= 1;
+                rig_answer(0);
+                session_must_be_complete(&session);
+                ck_assert_uint_eq(rig.damaged, 0);
+                ck_assert_uint_eq(rig.store->reads_made, 2);
+                session_end(&session);
+                rig_end();
+        }
+}
+END_TEST
+
+/* However much of a part is damaged, it is read once more; twice where it may be just being written. */
+START_TEST(a_damaged_part_is_read_again_once) {
+        static const uint64_t places[] = { 4, 20 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                struct session session;
+                struct rig_file *file;
+
+                rig_begin(NULL);
+                file = rig_add_file("run/1.tfevents", 1);
+                for (int k = 0; k < 100; k++) {
+                        rig_append(file, 1);
+                        file->events.bytes[file->events.last_offset + places[i]] ^= 1;
+                        rig_append(file, 1);
+                }
+                file->mtime_ns = INT64_MIN; /* not known */
+                session_begin(&session, NULL);
+                session.any_step = true;
+                rig_list();
+                rig_answer_all();
+                ck_assert_uint_eq(session.records, 1 + 1 + 100);
+                ck_assert_uint_eq(session.ends, 1);
+                ck_assert_uint_eq(pipeline_counters(rig.pipeline)->damaged, 100);
+                ck_assert_uint_eq(rig.store->reads_made, i == 0 ? 3 : 2);
+                session_end(&session);
+                rig_end();
+        }
+}
+END_TEST
+
+/* A file that nobody has written to for long is not just being written. */
+START_TEST(an_old_file_is_read_again_once) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->mtime_ns = INT64_C(1500000000000000000);
+        file->events.bytes[file->events.last_offset + 4] ^= 1;
+        rig_append(file, 10);
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->reads_made, 2);
+        ck_assert_uint_eq(rig.damaged, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A damaged place that a border between parts cuts; what comes behind it is not asked for again. */
+START_TEST(damage_across_a_border_of_parts_is_read_again) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t part = 128u << 10;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 1);
+        while (file->events.size < part - 20)
+                rig_append(file, 1);
+        rig_append(file, 1);
+        ck_assert_uint_lt(file->events.last_offset, part);
+        ck_assert_uint_gt(file->events.size, part);
+        file->events.bytes[file->events.last_offset + 20] ^= 1;
+        rig_append(file, (int64_t)(3 * part / 45));
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        drain(&session);
+        ck_assert_uint_eq(session.records, 1 + (uint64_t)file->steps - 1);
+        ck_assert_uint_eq(rig.damaged, 1);
+        ck_assert_uint_eq(session.ends, 1);
+        ck_assert_uint_eq(reread(), 1);
+        ck_assert_uint_le(rig.store->bytes_read, file->events.size + part + 2 * 65536u);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Reads that never agree do not go on for ever. */
+START_TEST(bytes_that_change_at_every_read_are_believed_in_the_end) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        rig_append(file, 10);
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        for (unsigned count = 0; rig.store->read_count > 0; count++) {
+                ck_assert_uint_lt(count, 10);
+                file->events.bytes[file->events.last_offset + 20]++;
+                file->events.bytes[file->events.last_offset + 21] |= 1;
+                rig_answer(0);
+        }
+        ck_assert_uint_eq(session.records, 1 + 19);
+        ck_assert_uint_eq(rig.damaged, 1);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* The file goes, or is another one, or the daemon ends, while a part waits for being read again. */
+START_TEST(a_file_may_go_while_it_is_read_again) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->events.bytes[file->events.last_offset + 20] ^= 1;
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer(0);
+        ck_assert_uint_eq(rig.store->read_count, 1);
+        file->hidden = true;
+        rig_list_again();
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 0);
+        ck_assert_uint_eq(session.gone, 1);
         session_end(&session);
         rig_end();
 }
@@ -1836,9 +2001,12 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             an_old_listing_is_repeated_for_a_new_session,
             settled_files_hold_nothing_back_and_come_late,
             a_source_that_cannot_be_listed_ends_streams, damage_is_told_and_the_rest_delivered,
-            without_a_session_until_the_ring_is_full, resident_data_of_three_quotas_drains,
-            three_rings_drain, three_rings_of_small_files_drain,
-            a_full_queue_goes_on_entry_by_entry,
+            what_was_read_wrongly_is_read_again, a_damaged_part_is_read_again_once,
+            an_old_file_is_read_again_once, damage_across_a_border_of_parts_is_read_again,
+            bytes_that_change_at_every_read_are_believed_in_the_end,
+            a_file_may_go_while_it_is_read_again, without_a_session_until_the_ring_is_full,
+            resident_data_of_three_quotas_drains, three_rings_drain,
+            three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
             nonsense_in_the_acknowledgements_breaks_the_session,
             a_stopped_session_holds_its_quota_and_no_more,
             many_stopped_sessions_leave_every_other_its_floor,
