@@ -270,7 +270,7 @@ static int append_event(struct block *block, const struct tfrecord *record,
                 r = append_values(block, record, cursor, &next);
         if (r == STAGE_FULL)
                 block->output->need_bytes = record->size_bytes;
-        if (r == STAGE_FULL && event->value_count > 1) {
+        if ((r == STAGE_FULL || next > 0) && event->value_count > 1) {
                 resume->payload_bytes = record->payload_bytes;
                 event_cursor_place(cursor, record->payload, &resume->place);
         }

@@ -90,7 +90,8 @@ struct block_output {
         struct block_position next;
         uint64_t search_offset; /* as in the input, for the next call */
         enum damage search_damage;
-        struct block_resume resume; /* of STAGE_FULL: likewise, while the bytes stay the same */
+        /* where it stopped inside of a TFRecord: likewise, while the bytes stay the same */
+        struct block_resume resume;
         /*
          * of STAGE_MORE: bytes from next.offset (or search_offset) on that the item needs; 0
          * unknown. Of STAGE_FULL inside of a TFRecord: that TFRecord's

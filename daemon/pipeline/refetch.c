@@ -130,12 +130,17 @@ static void on_task(struct decoder_task *task, const struct decoder_event *event
 
 static void refetch_decode(struct job *job) {
         const struct block *block = job->block;
+        struct block_resume resume = { 0 };
 
+        /* It has just decoded the block before. */
+        if (block_position_compare(job->task.input.begin, block->begin) == 0)
+                resume = job->task.input.resume;
         job->task.input = feed_input(job->feed, job->result.buffer, job->offset,
                                      job->result.size_bytes);
         job->identity = job->feed->identity;
         job->task.input.file = &job->identity;
         job->task.input.begin = block->begin;
+        job->task.input.resume = resume;
         job->task.input.end = block->end;
         job->task.input.search_offset = 0;
         job->task.input.last = true;
