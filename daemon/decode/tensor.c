@@ -242,7 +242,7 @@ static bool shape_count(const struct shape *shape, uint64_t *ret_count) {
 
 /* True if there are as many elements as the shape says. If not, it has those that are there. */
 static bool find_elements(struct tensor *tensor, const struct shape *shape) {
-        uint64_t wanted, found;
+        uint64_t wanted = 0, found;
         bool fits;
 
         if (!tensor->storage)

@@ -492,7 +492,7 @@ int catalog_learn(const struct catalog_file *file, const struct extent_header *e
 
         for (uint32_t i = 0; r == 0 && i < view.series_count; i++) {
                 const struct extent_series *row = &view.series[i];
-                struct catalog_series *series;
+                struct catalog_series *series = NULL;
 
                 r = series_add(file->run, row->series_id, extent_view_tag(&view, row), &series);
                 if (r == -EEXIST)
