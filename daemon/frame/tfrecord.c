@@ -175,8 +175,10 @@ static int judge_length(const struct tfrecord_reader *reader, uint64_t next) {
         uint64_t rest = end_of(reader) - next;
         bool closed = is_closed(reader);
 
+        if (rest == 0 && closed)
+                return reader->boundary_is_open ? STAGE_CORRUPT : 0;
         if (rest == 0)
-                return closed || reader->last ? 0 : STAGE_MORE;
+                return reader->last ? 0 : STAGE_MORE;
         if (rest >= TFRECORD_HEADER_BYTES && header_is_right(behind))
                 return 0;
         if (is_zero(behind, min_u64(rest, ZERO_RUN_BYTES))) {
@@ -185,6 +187,13 @@ static int judge_length(const struct tfrecord_reader *reader, uint64_t next) {
                 return closed ? STAGE_CORRUPT : STAGE_MORE;
         }
         return rest >= TFRECORD_HEADER_BYTES || closed || reader->last ? STAGE_CORRUPT : STAGE_MORE;
+}
+
+bool tfrecord_is_open(const struct tfrecord_reader *reader) {
+        if (reader->offset < reader->bytes_offset ||
+            reader->offset - reader->bytes_offset > end_of(reader))
+                return false;
+        return judge_length(reader, reader->offset - reader->bytes_offset) == STAGE_CORRUPT;
 }
 
 static int damaged_payload(struct tfrecord_reader *reader, uint64_t at, uint64_t next,

@@ -42,6 +42,8 @@ struct tfrecord_reader {
         enum damage search_damage;
         /* UINT64_MAX, or a place where a record is known to begin or the range to end */
         uint64_t boundary;
+        /* what stands at the boundary is nothing that a damaged record may be believed to end at */
+        bool boundary_is_open;
         uint64_t record_max_bytes; /* of a payload */
         uint64_t file_bytes;       /* the file's size as far as is known; 0: it is not */
         /* after STAGE_MORE: from offset (or search_offset) on; 0 unknown, UINT64_MAX absurd */
@@ -64,3 +66,9 @@ struct tfrecord_reader {
  * the next record does (or there is none). Only ret_record's fields of a found item are valid.
  */
 int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record);
+
+/*
+ * True if a damaged record is not believed to end where the reader stands: whoever reads up to here
+ * again must be told (boundary_is_open), as it will not see what stands behind.
+ */
+bool tfrecord_is_open(const struct tfrecord_reader *reader);

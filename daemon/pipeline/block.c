@@ -79,6 +79,7 @@ static bool join_next(struct block_index *index, size_t at, uint64_t segment_byt
         block->size_bytes += next->size_bytes;
         block->record_count += next->record_count;
         block->damaged |= next->damaged;
+        block->end_is_open = next->end_is_open;
         block->joined = true;
         list_remove(&next->in_segment);
         free(next);

@@ -24,6 +24,7 @@ struct block {
         uint32_t record_count; /* likewise the exact number */
         uint32_t crc32c;       /* of its extent; not known of a joined one */
         bool joined, damaged, late, refetched;
+        bool end_is_open; /* block_decode.h */
         /* In a row. After the first the source is listed: the file may be another one by now. */
         unsigned refetch_failures;
         uint64_t refetch_attempt; /* not before the source has had so many listings */

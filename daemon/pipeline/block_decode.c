@@ -59,6 +59,7 @@ static void block_init(struct block *block, const struct block_input *input,
                 .search_offset = input->search_offset,
                 .search_damage = input->search_damage,
                 .boundary = has_end(input) ? input->end.offset : UINT64_MAX,
+                .boundary_is_open = input->end_is_open,
                 .record_max_bytes = input->record_max_bytes,
                 .file_bytes = input->file_bytes,
                 .last = input->last,
@@ -388,6 +389,8 @@ int block_decode(const struct block_input *input, void *memory, uint64_t room_by
         ret_output->next = ret_output->end = block.place;
         if (block.place.offset == input->begin.offset && block.place.index == input->begin.index)
                 return r;
+        block.frames.offset = block.place.offset;
+        ret_output->end_is_open = ret_output->damage_count > 0 && tfrecord_is_open(&block.frames);
         block.range.begin_offset = input->begin.offset;
         block.range.begin_index = input->begin.index;
         ret_output->record_count = block.builder.record_count;

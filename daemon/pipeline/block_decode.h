@@ -55,6 +55,7 @@ struct block_input {
         struct block_resume resume;
         /* {0, 0}: to the end of the bytes; else stop exactly here (a block fetched again) */
         struct block_position end;
+        bool end_is_open; /* as the output said when the block was read first */
         /*
          * the bytes reach to the end of the file as it is known: what is incomplete is not yet
          * written
@@ -85,6 +86,8 @@ struct block_input {
 struct block_output {
         uint64_t extent_bytes;            /* 0: nothing was written */
         struct block_position begin, end; /* the range that the extent covers */
+        /* what stands at its end decides about damage in it: for whoever reads the range again */
+        bool end_is_open;
         uint32_t record_count;
         /* where to go on; equals end but where bytes are still being searched */
         struct block_position next;

@@ -25,7 +25,8 @@ struct damage_request {
         void *userdata;
         struct block_position position; /* what is before has been looked at */
         struct block_position end;      /* of the block that is looked at */
-        uint64_t bytes_end;             /* likewise, in the file */
+        bool end_is_open;
+        uint64_t bytes_end; /* likewise, in the file */
         uint64_t search_offset, need_bytes;
         enum damage search_damage;
         struct fetch_job *fetch;
@@ -100,6 +101,7 @@ static void damage_enter(struct damage_request *damage, const struct block *bloc
         if (block_position_compare(damage->position, block->begin) < 0)
                 damage->position = block->begin;
         damage->end = block->end;
+        damage->end_is_open = block->end_is_open;
         damage->bytes_end = block->bytes_end;
         damage->search_offset = damage->need_bytes = 0;
 }
@@ -186,6 +188,7 @@ static int damage_decode(struct damage_request *damage, struct feed *feed,
         damage->input.file = &damage->identity.file;
         damage->input.begin = damage->position;
         damage->input.end = damage->end;
+        damage->input.end_is_open = damage->end_is_open;
         damage->input.search_offset = damage->search_offset;
         damage->input.search_damage = damage->search_damage;
         damage->input.last = offset + result->size_bytes >= damage->bytes_end ||

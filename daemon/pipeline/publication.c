@@ -70,6 +70,7 @@ void publication_add(struct feed *feed, const struct decoder_event *event) {
         block->record_count = output->record_count;
         block->crc32c = extent->crc32c;
         block->damaged = output->damage_count > 0;
+        block->end_is_open = output->end_is_open;
         block->late = feed->late;
         block->serial = ++feed->pipeline->serial;
         learn_extent(feed, extent, output);

@@ -142,6 +142,7 @@ static void refetch_decode(struct job *job) {
         job->task.input.begin = block->begin;
         job->task.input.resume = resume;
         job->task.input.end = block->end;
+        job->task.input.end_is_open = block->end_is_open;
         job->task.input.search_offset = 0;
         job->task.input.last = true;
         job->task.room_min_bytes = block->size_bytes;

@@ -88,6 +88,7 @@ static void decode_again(const struct block_input *whole, const struct block_out
         input.size_bytes = size;
         input.begin = first->begin;
         input.end = first->end;
+        input.end_is_open = first->end_is_open;
         input.last = false;
         MUST(block_decode(&input, room, first->extent_bytes, &output) == 0);
         MUST(output.extent_bytes == first->extent_bytes &&
@@ -108,14 +109,6 @@ static void decode_value(const struct block_input *whole, const struct extent_re
              view.record_count == 1);
         MUST(view.records[0].payload_size == record->payload_size);
         free(memory);
-}
-
-/*
- * A block that ends at junk, whose end is not known yet, and has damage itself, may be another one
- * when decoded again: nothing in the range tells that what stands behind it was not right.
- */
-static bool may_differ(const struct block_output *output, bool ends_open) {
-        return ends_open && output->search_offset && output->damage_count > 0;
 }
 
 /* All records of a file, whatever extents they are in. */
@@ -164,7 +157,7 @@ static void check_range(const struct block_input *input, const struct block_outp
 }
 
 static void check_block(const struct block_input *input, const struct block_output *output,
-                        const uint8_t *image, bool ends_open, struct digest *digest) {
+                        const uint8_t *image, struct digest *digest) {
         struct extent_view view;
 
         MUST(extent_view_init(&view, image, output->extent_bytes) == 0 &&
@@ -172,8 +165,7 @@ static void check_block(const struct block_input *input, const struct block_outp
         MUST(view.size_bytes == output->extent_bytes && view.record_count == output->record_count);
         check_range(input, output, view.header);
         digest_extent(&view, digest);
-        if (!may_differ(output, ends_open))
-                decode_again(input, output, image);
+        decode_again(input, output, image);
         if (view.record_count > 0)
                 decode_value(input, extent_view_record(&view, view.record_count - 1));
 }
@@ -187,7 +179,7 @@ static struct digest decode_whole(struct block_input input, uint8_t *segment) {
                 r = block_decode(&input, segment, SEGMENT_BYTES, &output);
                 MUST(r != STAGE_FULL || output.extent_bytes > 0);
                 if (output.extent_bytes > 0)
-                        check_block(&input, &output, segment, r == STAGE_MORE, &digest);
+                        check_block(&input, &output, segment, &digest);
                 input.begin = output.next;
         }
         return digest;
@@ -212,6 +204,7 @@ static int decode_up_to(struct block_input *input, const struct block_input *who
         }
         input->begin = output.next;
         input->search_offset = output.search_offset;
+        input->search_damage = output.search_damage;
         input->resume = output.resume; /* the bytes stay the same if it is STAGE_FULL */
         MUST(r == STAGE_FULL || input->resume.payload_bytes == 0);
         return r;

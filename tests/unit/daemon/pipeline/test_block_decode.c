@@ -74,7 +74,7 @@ static struct bytes own_bytes(const struct block_input *input, const struct exte
 }
 
 static struct block_image decode_range(const struct block_input *whole, struct block_position begin,
-                                       struct block_position end, const struct bytes *own,
+                                       const struct block_output *last, const struct bytes *own,
                                        uint64_t room) {
         struct block_input input = *whole;
 
@@ -82,7 +82,8 @@ static struct block_image decode_range(const struct block_input *whole, struct b
         input.bytes_offset = begin.offset;
         input.size_bytes = own->size;
         input.begin = begin;
-        input.end = end;
+        input.end = last->end;
+        input.end_is_open = last->end_is_open;
         input.last = false;
         return blocks_decode_one(&input, room);
 }
@@ -93,9 +94,9 @@ static void check_same_again(const struct block_input *input, const struct block
         uint64_t size = block->output.extent_bytes;
         struct bytes own = own_bytes(input, header);
         /* Exactly as much room as the image needs, and more. */
-        struct block_image tight = decode_range(input, block->output.begin, block->output.end, &own,
+        struct block_image tight = decode_range(input, block->output.begin, &block->output, &own,
                                                 size);
-        struct block_image roomy = decode_range(input, block->output.begin, block->output.end, &own,
+        struct block_image roomy = decode_range(input, block->output.begin, &block->output, &own,
                                                 input->segment_bytes);
 
         freed = own.at;
@@ -121,7 +122,7 @@ static void check_joined(const struct block_input *input, const struct block_ima
         both.end_offset = ((const struct extent_header *)two->image)->end_offset;
         own = own_bytes(input, &both);
         freed = own.at;
-        joined = decode_range(input, one->output.begin, two->output.end, &own,
+        joined = decode_range(input, one->output.begin, &two->output, &own,
                               2 * input->segment_bytes);
         ck_assert(joined.result == 0 ||
                   one->output.extent_bytes + two->output.extent_bytes > input->segment_bytes);
@@ -651,6 +652,42 @@ START_TEST(zeros_are_not_written_yet) {
 END_TEST
 
 /*
+ * A record that lost bytes claims to end just where junk stands, and an intact one lies in it: read
+ * alone, the block would look as if the wrong record were all that is there.
+ */
+START_TEST(junk_behind_a_block_is_remembered) {
+        struct writer writer = { 0 };
+        struct block_file file = blocks_file("f", "r");
+        struct block_input input;
+        struct block_image block;
+        uint64_t length;
+        uint32_t crc;
+        struct bytes bytes;
+
+        write_record(&writer, (const uint8_t *)"0123456789", 10);
+        writer.size -= 9; /* the rest of it, and its CRC */
+        write_scalar(&writer, 3);
+        length = writer.size - 16;
+        memcpy(writer.bytes, &length, 8);
+        crc = crc32c_mask(crc32c(writer.bytes, 8));
+        memcpy(writer.bytes + 8, &crc, 4);
+        writer.bytes = realloc(writer.bytes, writer.size + 40);
+        memset(writer.bytes + writer.size, 'x', 40);
+        bytes = (struct bytes){ writer.bytes, writer.size + 40 };
+        input = blocks_input(&bytes, &file, SMALL_SEGMENT_BYTES);
+        block = blocks_decode_one(&input, SMALL_SEGMENT_BYTES);
+        ck_assert_int_eq(block.result, STAGE_MORE);
+        ck_assert_uint_eq(block.output.record_count, 1);
+        ck_assert_uint_eq(block.output.damage_count, 1);
+        ck_assert_uint_eq(block.output.end.offset, writer.size);
+        ck_assert(block.output.end_is_open);
+        check_same_again(&input, &block);
+        free(block.image);
+        free(writer.bytes);
+}
+END_TEST
+
+/*
  * Damage whose end is not known is no damage of a block: it is what the file ends with, as long as
  * that is so.
  */
@@ -684,4 +721,4 @@ RUNNER_MAIN("pipeline/block_decode", block_decoded_again_is_the_same, pieces_do_
             too_long_names_are_skipped_and_reported, longest_name_makes_progress,
             record_above_the_limit_is_skipped_by_its_length, unfinished_record_says_what_it_needs,
             value_that_is_not_there, event_in_many_extents_is_read_once, zeros_are_not_written_yet,
-            damage_up_to_the_end_is_the_tail)
+            junk_behind_a_block_is_remembered, damage_up_to_the_end_is_the_tail)
