@@ -91,6 +91,7 @@ static int start_pipeline(struct daemon *daemon) {
                 .connections_max = config->fetch_connections_max,
                 .part_bytes = config->fetch_part_bytes,
                 .whole_max_bytes = config->fetch_whole_max_bytes,
+                .length_crc_only = config->checksum == CONFIG_CHECKSUM_LENGTH_ONLY,
                 .record_max_bytes = config->record_max_bytes,
                 .payload_inline_max_bytes = (uint32_t)min_u64(config->payload_inline_max_bytes,
                                                               UINT32_MAX),

@@ -17,6 +17,7 @@
 #include "daemon/core/log.h"
 
 enum config_huge { CONFIG_HUGE_OFF, CONFIG_HUGE_TRY, CONFIG_HUGE_ON };
+enum config_checksum { CONFIG_CHECKSUM_ALWAYS, CONFIG_CHECKSUM_LENGTH_ONLY };
 
 #define CONFIG_POLL_AUTO 0
 #define CONFIG_POLL_NEVER (-1)
@@ -37,6 +38,7 @@ struct config {
         unsigned fetch_connections_max;
         uint64_t fetch_part_bytes;
         uint64_t fetch_whole_max_bytes;
+        enum config_checksum checksum;
         uint64_t record_max_bytes; /* 0: as fetch_inflight_bytes */
         uint64_t payload_inline_max_bytes;
         int64_t poll_ns;       /* or CONFIG_POLL_* */

@@ -21,6 +21,7 @@
 #define FIELD(member) offsetof(struct config, member)
 
 static_assert(sizeof(enum config_huge) == sizeof(unsigned) &&
+                      sizeof(enum config_checksum) == sizeof(unsigned) &&
                       sizeof(enum log_level) == sizeof(unsigned),
               "words are stored so");
 
@@ -78,6 +79,13 @@ const struct config_key config_keys[] = {
           .initial = 64 * MIB,
           .max = TIB,
           .help = "Largest file that is read whole from a server that ignores ranges." },
+        { .name = "checksum",
+          .type = CONFIG_TYPE_WORD,
+          .offset = FIELD(checksum),
+          .initial = CONFIG_CHECKSUM_ALWAYS,
+          .words = { "always", "length-only" },
+          .help = "Which CRCs of a record are checked: both, or that of its length alone (wrong "
+                  "values are then shown as they are; it saves next to nothing)." },
         { .name = "record_max",
           .type = CONFIG_TYPE_SIZE,
           .offset = FIELD(record_max_bytes),

@@ -223,6 +223,11 @@ static uint32_t payload_crc(struct tfrecord_reader *reader, uint64_t from, uint6
         return crc_prefix_crc(reader->prefix, from, size_bytes);
 }
 
+static bool payload_is_right(struct tfrecord_reader *reader, uint64_t from, uint64_t size_bytes) {
+        return reader->length_crc_only || crc32c_mask(payload_crc(reader, from, size_bytes)) ==
+                                                  load_u32(reader->bytes + from + size_bytes);
+}
+
 int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
         uint64_t at, end, payload_bytes, left;
         const uint8_t *header;
@@ -242,8 +247,7 @@ int tfrecord_next(struct tfrecord_reader *reader, struct tfrecord *ret_record) {
                 return too_large(reader, payload_bytes, ret_record);
         if (left < 4 || payload_bytes > left - 4)
                 return truncated(reader, payload_bytes, ret_record);
-        if (crc32c_mask(payload_crc(reader, at + 12, payload_bytes)) !=
-            load_u32(header + 12 + payload_bytes))
+        if (!payload_is_right(reader, at + TFRECORD_HEADER_BYTES, payload_bytes))
                 return damaged_payload(reader, at, at + TFRECORD_OVERHEAD_BYTES + payload_bytes,
                                        ret_record);
         *ret_record = (struct tfrecord){

@@ -45,6 +45,7 @@ struct tfrecord_reader {
         /* what stands at the boundary is nothing that a damaged record may be believed to end at */
         bool boundary_is_open;
         uint64_t record_max_bytes; /* of a payload */
+        bool length_crc_only;      /* any payload is right */
         uint64_t file_bytes;       /* the file's size as far as is known; 0: it is not */
         /* after STAGE_MORE: from offset (or search_offset) on; 0 unknown, UINT64_MAX absurd */
         uint64_t need_bytes;

@@ -68,6 +68,7 @@ struct block_input {
         bool doubts;
         uint64_t believed_offset;
         uint64_t file_bytes;       /* how large the file is as it is known; 0: it is not */
+        bool length_crc_only;      /* the CRC of a payload is not checked */
         uint64_t record_max_bytes; /* longer payloads are skipped as too large */
         /* larger payloads are external; 256 KiB and at most half a segment */
         uint32_t payload_inline_max_bytes;

@@ -316,6 +316,7 @@ struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uin
                 .search_offset = feed->search_offset,
                 .search_damage = feed->search_damage,
                 .file_bytes = listed == UINT64_MAX ? 0 : max_u64(listed, offset + size),
+                .length_crc_only = options->length_crc_only,
                 .record_max_bytes = options->record_max_bytes,
                 .payload_inline_max_bytes = options->payload_inline_max_bytes,
                 .segment_bytes = feed->pipeline->segment_bytes,

@@ -28,6 +28,7 @@ struct pipeline_options {
         unsigned connections_max;
         uint64_t part_bytes;       /* of big files: 4 MiB */
         uint64_t whole_max_bytes;  /* largest file read whole from a server without ranges */
+        bool length_crc_only;      /* the CRC of a payload is not checked */
         uint64_t record_max_bytes; /* 0: inflight_bytes */
         uint32_t payload_inline_max_bytes;
         unsigned readers_max; /* 0: as many as the ring has room for */

@@ -303,6 +303,23 @@ def test_a_record_of_many_blocks_is_fetched_once(start, tmp_path, serve):
         assert sum(request["bytes"] for request in reads) <= (reader + 1) * size + 3 * 65536
 
 
+def test_checksum_length_only(start, tmp_path):
+    """A flipped bit of a value is seen by default; who switches that off gets the value as it lies there."""
+    tree = write_tree(tmp_path / "logs", runs=1, steps=3)
+    path = next(path for path in tree.rglob("*tfevents*"))
+    data = bytearray(path.read_bytes())
+    place = data.rindex(b"\x15") + 1  # simple_value: a key, then the float's first byte
+    data[place] ^= 1
+    path.write_bytes(data)
+    counts = {}
+    for checksum in ("always", "length-only"):
+        daemon = start("--set", "checksum=" + checksum, tree, name=checksum)
+        with Client(daemon.socket_path) as client:
+            rows, _ = hrclient.scalar_rows(client.subscribe().entries())
+            counts[checksum] = (sum(map(len, rows.values())), client.call("status")["counters"]["damaged"])
+    assert counts == {"always": (4, 1), "length-only": (6, 0)}  # an Event has the values of both tags
+
+
 def test_growth_on_a_server_without_ranges(start, tmp_path, serve):
     tree = write_tree(tmp_path / "logs", runs=2, steps=100)
     path = next((tree / "run1").iterdir())

@@ -106,6 +106,7 @@ START_TEST(defaults) {
         ck_assert_uint_eq(config.fetch_connections_max, 1024);
         ck_assert_uint_eq(config.fetch_part_bytes, 4194304);
         ck_assert_uint_eq(config.fetch_whole_max_bytes, 67108864);
+        ck_assert_int_eq(config.checksum, CONFIG_CHECKSUM_ALWAYS);
         ck_assert_uint_eq(config.record_max_bytes, 0);
         ck_assert_uint_eq(config.payload_inline_max_bytes, 262144);
         ck_assert_int_eq(config.poll_ns, CONFIG_POLL_AUTO);
@@ -125,7 +126,8 @@ START_TEST(reads_every_key) {
                        "\"decoders\": 3,\n"
                        "\"fetch.inflight\": 4194304, \"fetch.connections_max\": 7, \"fetch.part\": "
                        "\"8m\", \"fetch.whole_max\": \"1T\",\n"
-                       "\"record_max\": \"5K\", \"payload_inline_max\": 1, \"poll\": 1.5, "
+                       "\"checksum\": \"length-only\", \"record_max\": \"5K\", "
+                       "\"payload_inline_max\": 1, \"poll\": 1.5, "
                        "\"sessions_max\": 9,\n"
                        "\"allow_uids\": [0, 1000, 4294967294], \"log.level\": \"debug\"}");
         ck_assert_uint_eq(config.source_count, 3);
@@ -142,6 +144,7 @@ START_TEST(reads_every_key) {
         ck_assert_uint_eq(config.fetch_connections_max, 7);
         ck_assert_uint_eq(config.fetch_part_bytes, 8388608);
         ck_assert_uint_eq(config.fetch_whole_max_bytes, UINT64_C(1099511627776));
+        ck_assert_int_eq(config.checksum, CONFIG_CHECKSUM_LENGTH_ONLY);
         ck_assert_uint_eq(config.record_max_bytes, 5120);
         ck_assert_uint_eq(config.payload_inline_max_bytes, 1);
         ck_assert_int_eq(config.poll_ns, 1500000000);

@@ -124,6 +124,25 @@ START_TEST(wrong_data_costs_that_record) {
 }
 END_TEST
 
+/* With length_crc_only it is a record like any other; a wrong length is still damage. */
+START_TEST(wrong_data_is_right_if_nobody_looks) {
+        CLEANUP(freep) struct file *file = file_new();
+        uint64_t one = put_record(file, 'a', 24), two = put_record(file, 'b', 7),
+                 three = put_record(file, 'c', 7);
+        struct tfrecord_reader reader = reader_of(file);
+        struct tfrecord record;
+
+        reader.length_crc_only = true;
+        file->bytes[one + 20] ^= 1;
+        ck_assert_int_eq(tfrecord_next(&reader, &record), 0);
+        ck_assert_uint_eq(record.offset, one);
+        ck_assert_uint_eq(record.payload_bytes, 24);
+        file->bytes[two + 1] ^= 1;
+        check_damage(&reader, two, three - two, DAMAGE_LENGTH_CRC);
+        check_right(&reader, three, 'c', 7);
+}
+END_TEST
+
 START_TEST(record_that_lost_bytes) {
         CLEANUP(freep) struct file *file = file_new();
         struct tfrecord_reader reader;
@@ -499,9 +518,10 @@ START_TEST(boundary_ends_damage) {
 }
 END_TEST
 
-RUNNER_MAIN("frame/tfrecord", right_records, wrong_data_costs_that_record, record_that_lost_bytes,
-            wrong_data_at_the_end, header_being_written_behind_wrong_data,
-            wrong_length_is_searched_past, search_in_pieces, junk_to_the_end_is_unresolved,
-            zeros_to_the_end_are_nothing, zero_run_bounds_what_is_needed, reasons_in_pieces,
-            compressed_streams, headers_in_each_other, absurd_lengths_cost_nothing,
-            too_large_is_skipped_by_its_length, boundary_ends_damage)
+RUNNER_MAIN("frame/tfrecord", right_records, wrong_data_costs_that_record,
+            wrong_data_is_right_if_nobody_looks, record_that_lost_bytes, wrong_data_at_the_end,
+            header_being_written_behind_wrong_data, wrong_length_is_searched_past, search_in_pieces,
+            junk_to_the_end_is_unresolved, zeros_to_the_end_are_nothing,
+            zero_run_bounds_what_is_needed, reasons_in_pieces, compressed_streams,
+            headers_in_each_other, absurd_lengths_cost_nothing, too_large_is_skipped_by_its_length,
+            boundary_ends_damage)
