@@ -62,14 +62,21 @@ static int wait_for_frames(struct hr_connection *connection, struct stream *stre
         return stream->payload ? 0 : r;
 }
 
-static json_t *request_json(const struct extent_view *view, const struct extent_record *record) {
-        return json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(view->header->file_id),
-                         "file_version", subscribe_hex(view->header->file_version), "offset",
-                         (json_int_t)record->source_offset, "index",
-                         (json_int_t)record->value_index);
+static json_t *request_json(const struct hr_position *position) {
+        return json_pack("{s:o, s:o, s:I, s:I}", "file", subscribe_hex(position->file_id),
+                         "file_version", subscribe_hex(position->file_version), "offset",
+                         (json_int_t)position->offset, "index", (json_int_t)position->index);
 }
 
-int payload_fetch(struct hr_connection *connection, const struct extent_record *record,
+struct hr_position payload_position(const struct extent_view *view,
+                                    const struct extent_record *record) {
+        return (struct hr_position){ .file_id = view->header->file_id,
+                                     .file_version = view->header->file_version,
+                                     .offset = record->source_offset,
+                                     .index = record->value_index };
+}
+
+int payload_fetch(struct hr_connection *connection, const struct hr_position *position,
                   struct extent_view *ret_view) {
         struct stream *stream = connection->stream;
         const void *extent;
@@ -77,7 +84,7 @@ int payload_fetch(struct hr_connection *connection, const struct extent_record *
         int r;
 
         stream_drop_payload(stream);
-        r = call_start(connection, "payload", request_json(&stream->view, record));
+        r = call_start(connection, "payload", request_json(position));
         if (r < 0)
                 return r;
         r = call_finish(connection, -1);
@@ -91,8 +98,8 @@ int payload_fetch(struct hr_connection *connection, const struct extent_record *
         size = stream->payload ? stream->payload->entry.size_bytes : stream->payload_bytes;
         if (!extent || extent_view_init(ret_view, extent, size) < 0 || ret_view->record_count != 1)
                 return payload_fail(connection, "the answer is no extent of one record");
-        if (extent_view_record(ret_view, 0)->source_offset != record->source_offset ||
-            extent_view_record(ret_view, 0)->value_index != record->value_index)
+        if (extent_view_record(ret_view, 0)->source_offset != position->offset ||
+            extent_view_record(ret_view, 0)->value_index != position->index)
                 return payload_fail(connection, "the answer is another record");
         return 0;
 }
@@ -125,7 +132,9 @@ int payload_find(struct hr_connection *connection, const struct hr_batch *batch,
         view = stream->view;
         stream_drop_payload(stream);
         if (record->flags & HR_RECORD_EXTERNAL) {
-                if ((r = payload_fetch(connection, source, &view)))
+                struct hr_position position = payload_position(&view, source);
+
+                if ((r = payload_fetch(connection, &position, &view)))
                         return r;
                 source = extent_view_record(&view, 0);
         }

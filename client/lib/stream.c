@@ -178,24 +178,19 @@ static const struct extent_record *first_record_of(const struct extent_view *vie
 }
 
 /*
- * What the value says that the row is from, whose texts are too long for the extent: its record is
- * asked for again. True if the series changed. Positive *ret_r: it cannot be had.
+ * What the value says that the row is from, whose texts are too long for the extent. True if the
+ * series changed. Positive *ret_r: it cannot be had.
  */
 static bool learn_left_out(struct hr_connection *connection, const struct extent_view *view,
                            uint32_t row, struct known_series *series, int *ret_r) {
         const struct extent_record *record = first_record_of(view, row);
-        const struct extent_series *whole_row;
-        struct extent_view whole;
-        bool changed = false;
+        struct hr_position position;
 
-        *ret_r = record ? payload_fetch(connection, record, &whole) : HR_E_GONE;
-        if (*ret_r)
+        *ret_r = HR_E_GONE;
+        if (!record)
                 return false;
-        whole_row = extent_view_series_of(&whole, extent_view_record(&whole, 0));
-        if (whole_row)
-                changed = series_table_learn(series, &whole, whole_row, ret_r);
-        stream_drop_payload(connection->stream);
-        return changed;
+        position = payload_position(view, record);
+        return subscribe_fetch_series(connection, &position, series, ret_r);
 }
 
 /* Goes on with what the row says. True if the series changed. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/lib/call.h"
+#include "client/lib/payload.h"
 #include "client/lib/stream.h"
 #include "common/name_id.h"
 
@@ -301,6 +302,48 @@ static int set_series(struct known_series *series, const json_t *row) {
         return r;
 }
 
+bool subscribe_fetch_series(struct hr_connection *connection, const struct hr_position *position,
+                            struct known_series *series, int *ret_r) {
+        const struct extent_series *row;
+        struct extent_view whole;
+        bool changed = false;
+
+        *ret_r = payload_fetch(connection, position, &whole);
+        if (*ret_r)
+                return false;
+        row = extent_view_series_of(&whole, extent_view_record(&whole, 0));
+        if (row)
+                changed = series_table_learn(series, &whole, row, ret_r);
+        stream_drop_payload(connection->stream);
+        return changed;
+}
+
+static uint64_t json_id(const json_t *object, const char *key) {
+        const char *hex = json_string_value(json_object_get(object, key));
+
+        return hex ? strtoull(hex, NULL, 16) : 0;
+}
+
+/* Where texts were too long for an extent the answer says which value has them. */
+static int fetch_left_out(struct hr_connection *connection, struct known_series *series,
+                          const json_t *left_out) {
+        struct hr_position position = {
+                .file_id = json_id(left_out, "file"),
+                .file_version = json_id(left_out, "file_version"),
+                .offset = (uint64_t)json_integer_value(json_object_get(left_out, "offset")),
+                .index = (uint32_t)json_integer_value(json_object_get(left_out, "index")),
+        };
+        struct metadata without = series->metadata;
+        int r;
+
+        if (!json_is_object(left_out))
+                return 0;
+        series->metadata = (struct metadata){ 0 };
+        if (!subscribe_fetch_series(connection, &position, series, &r))
+                series->metadata = without;
+        return r < 0 ? r : 0;
+}
+
 int subscribe_ask_series(struct hr_connection *connection, struct known_series *series) {
         json_t *result = NULL, *row;
         int r = call_json(connection, "series",
@@ -317,6 +360,8 @@ int subscribe_ask_series(struct hr_connection *connection, struct known_series *
         row = json_array_get(json_object_get(result, "series"), 0);
         if (row)
                 r = set_series(series, row);
+        if (row && r == 0)
+                r = fetch_left_out(connection, series, json_object_get(row, "left_out"));
         json_decref(result);
         return r < 0 ? link_fail(connection, r, "%s: series: %s", hr_daemon_name(connection),
                                  strerror(-r))

@@ -468,10 +468,25 @@ static int series_set(struct catalog_series *series, const struct metadata *meta
         return 0;
 }
 
-/* A row of an extent that begins at offset. The extent is counted already. */
+/* Keeps where the value is that the row is from: its first record. */
+static void note_left_out(struct catalog_series *series, const struct extent_view *view,
+                          const struct extent_series *row) {
+        for (uint32_t i = 0; i < view->record_count; i++) {
+                const struct extent_record *record = extent_view_record(view, i);
+
+                if (extent_view_series_of(view, record) != row)
+                        continue;
+                series->is_left_out = true;
+                series->left_out_offset = record->source_offset;
+                series->left_out_index = record->value_index;
+                return;
+        }
+}
+
+/* A row of an extent. The extent is counted already. */
 static int series_learn(struct catalog_series *series, const struct catalog_file *file,
-                        uint64_t offset, const struct extent_view *view,
-                        const struct extent_series *row) {
+                        const struct extent_view *view, const struct extent_series *row) {
+        uint64_t offset = view->header->begin_offset;
         bool is_first = series->extents == 1 && !(row->flags & EXTENT_SERIES_AGAIN);
         bool earlier = series->has_metadata && is_earlier(series, file, offset);
         struct metadata metadata = earlier ? (struct metadata){ 0 } : series_metadata(series);
@@ -483,6 +498,9 @@ static int series_learn(struct catalog_series *series, const struct catalog_file
                 series->is_several_plugins = true;
         series->from_file = file->id;
         series->from_offset = offset;
+        series->is_left_out = false;
+        if (row->flags & EXTENT_SERIES_LEFT_OUT)
+                note_left_out(series, view, row);
         return series_set(series, &metadata);
 }
 
@@ -499,7 +517,7 @@ int catalog_learn(const struct catalog_file *file, const struct extent_header *e
                         r = 0;
                 else if (r == 0) {
                         series->extents += !(row->flags & EXTENT_SERIES_AGAIN);
-                        r = series_learn(series, file, extent->begin_offset, &view, row);
+                        r = series_learn(series, file, &view, row);
                 }
         }
         return r;

@@ -45,6 +45,12 @@ struct catalog_series {
         bool is_several_plugins;         /* its values disagree on the plugin */
         uint64_t extents;                /* that have it */
         uint64_t from_file, from_offset; /* id, and begin of the extent that its metadata is from */
+        /*
+         * True: some of it was too long for that extent. The value of from_file that has all of it.
+         */
+        bool is_left_out;
+        uint32_t left_out_index;
+        uint64_t left_out_offset;
 };
 
 struct catalog_file {

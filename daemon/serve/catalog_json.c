@@ -256,10 +256,24 @@ json_t *catalog_json_file(const struct catalog_file *file) {
         return complete(object, failed);
 }
 
+/* Where the value is that says what was too long for its extent. */
+static int set_left_out(json_t *object, const struct catalog_series *series) {
+        const struct catalog_file *file = catalog_find_file(series->run->source->catalog,
+                                                            series->from_file);
+
+        if (!series->is_left_out || !file)
+                return 0;
+        return json_object_set_new(object, "left_out",
+                                   json_pack("{s:o, s:o, s:o, s:I}", "file", name_id(file->id),
+                                             "file_version", name_id(file->version), "offset",
+                                             catalog_json_number(series->left_out_offset), "index",
+                                             (json_int_t)series->left_out_index));
+}
+
 json_t *catalog_json_series(const struct catalog_series *series) {
         json_t *object = json_object();
 
-        return complete(object, set_run_name(object, series->run) ||
+        return complete(object, set_left_out(object, series) || set_run_name(object, series->run) ||
                                         set_name(object, "tag", &series->tag) ||
                                         json_object_set_new(object, "id", name_id(series->id)) ||
                                         set_name(object, "plugin", &series->plugin) ||

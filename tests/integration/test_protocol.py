@@ -129,6 +129,33 @@ def test_hello(daemon, tree):
         assert client.hello["sources"] and client.hello["sources"][0].endswith(str(tree))
 
 
+def test_series_says_where_texts_are_that_are_too_long(start, tmp_path):
+    from tensorboard.compat.proto import event_pb2, summary_pb2
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    description = "x" * 400_000
+    metadata = summary_pb2.SummaryMetadata(plugin_data={"plugin_name": "mine"}, summary_description=description)
+    event = event_pb2.Event(wall_time=1.0, step=7, summary=summary_pb2.Summary(value=[
+        summary_pb2.Summary.Value(tag="first", simple_value=1), summary_pb2.Summary.Value(tag="long", simple_value=2, metadata=metadata)]))
+    path = tmp_path / "logs" / "events.out.tfevents.1.h"
+    path.parent.mkdir()
+    with open(path, "wb") as file:
+        RecordWriter(file).write(event.SerializeToString())
+    daemon = start(tmp_path / "logs")
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        first, long = client.call("series")["series"]
+        assert "left_out" not in first
+        assert (long["tag"], long["description"], long["left_out"]["offset"], long["left_out"]["index"]) == ("long", "", 0, 1)
+        client.subscribe(transport="inline")
+        request = client.send_call("payload", **long["left_out"])
+        client.answer(request)
+        image = next(image for entry, image in iter(client.extent, None) if entry.segment == 0xFFFFFFFF)
+        row = int.from_bytes(image[92:96], "little")
+        at, size = struct.unpack_from("<II", image, row + 32)
+        assert image[at:at + size] == description.encode()
+
+
 def test_lists(daemon, tree):
     with Client(daemon.socket_path) as client:
         loaded = client.call("wait_loaded")

@@ -906,6 +906,37 @@ END_TEST
 /* ---- A running daemon ------------------------------------------------------------------------ */
 
 /* The URL lies below a source: names are then relative to it, and the filters are, too. */
+/* Where texts were too long for an extent, `series` says which value has them. */
+START_TEST(series_whose_texts_are_elsewhere) {
+        static _Alignas(64) uint8_t answer[FAKE_EXTENT_BYTES];
+        struct extent_series *series;
+        struct extent_header *header;
+        struct ring_entry entry;
+        struct hr_batch batch;
+        struct world world;
+
+        begin(&world);
+        world.subscription.from = HR_FROM_NOW;
+        world.fake.series =
+                "{\"series\":[{\"plugin\":\"\",\"class\":0,\"content\":\"\",\"left_out\":"
+                "{\"file\":\"000000000000f11e\",\"file_version\":"
+                "\"0000000000000003\",\"offset\":40,\"index\":3}}]}";
+        world.fake.payload = answer; /* of that value; its plugin is "mine" */
+        world.fake.payload_bytes = (uint32_t)fake_extent_write_tensor(answer, &one_file, false);
+        connect_to(&world);
+        ck_assert_int_eq(subscribe(&world), 0);
+        entry = place(&world);
+        header = (struct extent_header *)(world.fake.data + FAKE_SEGMENTS_OFFSET +
+                                          FAKE_SEGMENT_BYTES);
+        series = (struct extent_series *)((uint8_t *)header + header->series_offset);
+        series[0].flags = 0;
+        fake_daemon_push(&world.fake, &entry);
+        ck_assert_int_eq(hr_next(world.connection, -1, &batch), 0);
+        ck_assert_str_eq(hr_record_series(&batch, hr_record_next(&batch))->plugin.bytes, "mine");
+        end(&world);
+}
+END_TEST
+
 START_TEST(url_below_a_source) {
         static const char *const runs[] = { "b*", NULL };
         struct hr_options options = HR_OPTIONS;
@@ -1107,4 +1138,5 @@ RUNNER_MAIN("client/stream", restarts_are_told_with_their_files,
             unknown_compatible_features_are_fine, wrong_entries, wrong_extents, wrong_tail,
             wrong_frames, more_than_was_acknowledged, refusals, other_protocol, payload_in_place,
             payload_fetched, payload_of_a_scalar_or_another_batch, series_from_before_the_position,
-            url_below_a_source, url_of_no_source, no_daemon_to_start)
+            series_whose_texts_are_elsewhere, url_below_a_source, url_of_no_source,
+            no_daemon_to_start)
