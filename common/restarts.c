@@ -73,7 +73,7 @@ static int withdraw(struct restarts *restarts, uint32_t index, struct restarts_s
 /* ---- The clock of a file --------------------------------------------------------------------- */
 
 static void tell_time(struct restarts_file *file, double wall_time) {
-        if (file->has_begin && !(wall_time > file->end && wall_time < INFINITY))
+        if (file->has_begin && !(wall_time > file->end))
                 return;
         if (!isfinite(wall_time) || wall_time == 0)
                 return;

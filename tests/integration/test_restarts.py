@@ -14,6 +14,7 @@ import time
 import pytest
 
 from tests.integration.test_cli import headrace, lines_of, own_places  # noqa: F401
+from tests.integration.test_storage import serve  # noqa: F401
 from tests.integration.test_goldens import load, number, place, same_number
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -187,6 +188,21 @@ def test_a_second_start_withdraws_all_tags(tmp_path):
     assert steps_of(done) == [0, 1, 2, 3, 4, 2, 3] and done.stderr == b""
 
 
+def test_a_start_may_be_the_last_thing_in_a_run(tmp_path):
+    """Behind the last record that a filter lets through."""
+    write(tmp_path / "a" / (NAME % 1), version(0), start(0, 0), *(event(step, step, ("t", "u")) for step in range(5)))
+    write(tmp_path / "a" / (NAME % 2), version(10), start(3, 10))
+    write(tmp_path / "b" / (NAME % 1), event(7, 7))
+    for arguments in ([], ["--tag", "t"], ["--follow", "--tag", "t"]):
+        if "--follow" in arguments:
+            with Follower(tmp_path, "--purge", "start", *arguments[1:]) as follower:
+                follower.until(lambda points: sorted(point["step"] for point in points) == [0, 1, 2, 7])
+                assert [line for line in follower.lines if line["kind"] == "withdrawal"] == \
+                    [{"run": "a", "kind": "withdrawal", "reason": "restart", "from_step": 3}]
+        else:
+            assert steps_of(headrace("dump", tmp_path, "--purge", "start", *arguments)) == [0, 1, 2, 7]
+
+
 def test_filters_do_not_change_what_stands(tmp_path):
     """The marks, and the records of other tags, count also where they are not shown."""
     write(tmp_path / "a" / (NAME % 1), version(0), start(0, 0), *(event(step, step) for step in range(5)), event(9, 20, ("other",)))
@@ -214,6 +230,9 @@ def test_files_of_a_run_come_in_the_order_of_their_names(tmp_path):
     for _ in range(3):
         lines = lines_of(headrace("dump", tmp_path, "--purge", "none"))
         assert [line["file"] for line in lines] == sorted("run/" + name for name in names)
+    with Follower(tmp_path, "--purge", "none") as follower:  # runs as they come, but their files by name
+        follower.until(lambda points: len(points) == len(names))
+        assert [line["file"] for line in follower.lines] == sorted("run/" + name for name in names)
 
 
 def test_a_run_that_does_not_fit_into_memory(tmp_path):
@@ -227,6 +246,34 @@ def test_a_run_that_does_not_fit_into_memory(tmp_path):
     environment = dict(os.environ, TMPDIR="/nonexistent/at/all", XDG_RUNTIME_DIR=os.environ["XDG_RUNTIME_DIR"])
     done = subprocess.run([BUILD / "headrace", "dump", tmp_path], capture_output=True, timeout=PATIENCE_S, env=environment)
     assert done.returncode == 1 and b"TMPDIR" in done.stderr and b"No such file" in done.stderr and done.stdout == b""
+
+
+def test_a_file_that_is_replaced_while_its_run_is_held(tmp_path, serve):  # noqa: F811
+    """Nothing of the old version is written, as its lines still waited for the end of the run."""
+    root = tmp_path / "logs"
+    write(root / "a" / (NAME % 1), version(0), *(event(step, step) for step in range(5)))
+    write(root / "a" / (NAME % 2), version(100), event(20, 120))
+    server = serve(root)
+    server.control({"kind": "read", "path": "*" + NAME % 2, "fault": "status", "status": 503})
+
+    def wait_for_reads(name, count):
+        deadline = time.monotonic() + PATIENCE_S
+        while sum(row["requests"] for row in server.requests() if row["path"].endswith(name)) < count:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    with subprocess.Popen([BUILD / "headrace", "dump", "--private", server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=dict(os.environ, HEADRACE_POLL="0.05")) as process:
+        wait_for_reads(NAME % 1, 1)
+        wait_for_reads(NAME % 2, 2)  # the first file is delivered, and the stream waits for the second one
+        write(tmp_path / "new", version(50), *(event(step, 50 + step) for step in range(10, 13)))
+        os.replace(tmp_path / "new", root / "a" / (NAME % 1))
+        wait_for_reads(NAME % 1, 2)
+        server.control({"clear": True})
+        output, complaints = process.communicate(timeout=PATIENCE_S)
+    steps = [json.loads(line)["step"] for line in output.splitlines()]
+    assert sorted(steps) == [10, 11, 12, 20], complaints.decode()
+    assert process.returncode == 0, complaints.decode()
 
 
 def test_words(tmp_path):

@@ -339,6 +339,24 @@ START_TEST(start_without_a_version_steps_decide) {
 }
 END_TEST
 
+START_TEST(start_a_forgotten_file_has_its_first_start_again) {
+        begin(&world, RESTARTS_START);
+        tell(&world, 0, 0, 9, 100, 1);
+        tell(&world, 0, 1, 9, 100, 1);
+        restarts_forget(&world.files[1]);
+        tell(&world, 0, 1, 3, 101, 1); /* goes back behind what is no longer there */
+        check_stands(&world, 0, "9 9 3");
+        tell_mark(&world, 1, EXTENT_MARK_FILE_VERSION, 0, 100);
+        tell_mark(&world, 1, EXTENT_MARK_SESSION_START, 0, 100);
+        restarts_forget(&world.files[1]);
+        tell_mark(&world, 1, EXTENT_MARK_SESSION_START, 0, 100);
+        check_stands(&world, 0, "9 9 3");
+        tell_mark(&world, 1, EXTENT_MARK_SESSION_START, 4, 100);
+        check_stands(&world, 0, "3");
+        end(&world);
+}
+END_TEST
+
 /* ---- Against the model ----------------------------------------------------------------------- */
 
 static uint64_t random_state;
@@ -425,9 +443,9 @@ START_TEST(a_million_tags_that_restart) {
 }
 END_TEST
 
-#define MANY_FILES 100000u
+#define MANY_FILES 1000000u
 
-static void tell_files(double length, size_t expected) {
+static void tell_files(double length, int64_t stride, size_t expected) {
         struct restarts_series series = { 0 };
         struct restarts_run run = { 0 };
         struct restarts_file *files = calloc(MANY_FILES, sizeof(*files));
@@ -436,8 +454,8 @@ static void tell_files(double length, size_t expected) {
         restarts_init(&restarts, RESTARTS_ORDER);
         for (unsigned i = 0; i < MANY_FILES; i++) {
                 files[i].run = &run;
-                tell_many(&restarts, &series, &files[i], 10 * i, 100 + i);
-                tell_many(&restarts, &series, &files[i], 10 * i + 15, 100 + i + length);
+                tell_many(&restarts, &series, &files[i], stride * i, 100 + i);
+                tell_many(&restarts, &series, &files[i], stride * i + 15, 100 + i + length);
         }
         ck_assert_uint_eq(restarts.count, expected);
         restarts_deinit(&restarts);
@@ -446,12 +464,12 @@ static void tell_files(double length, size_t expected) {
 
 /* Each goes on a little before the end of the one before. */
 START_TEST(a_job_that_restarts_without_end) {
-        tell_files(1, MANY_FILES - 1);
+        tell_files(1, 10, MANY_FILES - 1);
 }
 END_TEST
 
 START_TEST(many_writers_at_one_time) {
-        tell_files(1e9, 0);
+        tell_files(1e9, 0, 0); /* all from the first step on */
 }
 END_TEST
 
@@ -460,6 +478,6 @@ RUNNER_MAIN("common/restarts", order_withdraws_from_the_step_on, order_keeps_the
             order_a_file_begins_with_its_first_record, order_a_time_that_is_none_does_not_count,
             order_a_file_that_goes_on_withdraws_nothing_of_a_later_one,
             a_forgotten_file_begins_anew, start_the_first_one_does_not_count,
-            start_without_a_version_steps_decide, any_order_is_as_the_model_says,
-            any_start_is_as_the_model_says, none_withdraws_nothing, a_million_tags_that_restart,
-            a_job_that_restarts_without_end, many_writers_at_one_time)
+            start_without_a_version_steps_decide, start_a_forgotten_file_has_its_first_start_again,
+            any_order_is_as_the_model_says, any_start_is_as_the_model_says, none_withdraws_nothing,
+            a_million_tags_that_restart, a_job_that_restarts_without_end, many_writers_at_one_time)
