@@ -13,7 +13,9 @@
 #include "daemon/pipeline/named_file.h"
 #include "daemon/pipeline/request.h"
 
-#define PIECE_BYTES (4ull << 20)
+/* The first piece may hold more places than an answer has: each one is twice the one before. */
+#define PIECE_FIRST_BYTES (256ull << 10)
+#define PIECE_MOST_BYTES (4ull << 20)
 #define TRY_AGAIN_MS 20
 
 struct damage_request {
@@ -27,7 +29,7 @@ struct damage_request {
         struct block_position end;      /* of the block that is looked at */
         bool end_is_open;
         uint64_t bytes_end; /* likewise, in the file */
-        uint64_t search_offset, need_bytes;
+        uint64_t search_offset, need_bytes, piece_bytes;
         enum damage search_damage;
         struct fetch_job *fetch;
         struct named_file identity;
@@ -234,13 +236,14 @@ static void damage_read(uv_timer_t *timer) {
                 damage_fail(damage, PIPELINE_E_VERSION_GONE, NULL);
                 return;
         }
-        size = min_u64(damage->bytes_end - from, max_u64(PIECE_BYTES, damage->need_bytes));
+        size = min_u64(damage->bytes_end - from, max_u64(damage->piece_bytes, damage->need_bytes));
         store = feed->file->run->source->store;
         if (!fetch_room(pipeline->fetch, store, size)) {
                 /* the window and the budget are for all alike */
                 uv_timer_start(timer, damage_read, TRY_AGAIN_MS, 0);
                 return;
         }
+        damage->piece_bytes = min_u64(2 * damage->piece_bytes, PIECE_MOST_BYTES);
         r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size,
                             from, size, on_read, damage, &damage->fetch);
         if (r < 0)
@@ -272,6 +275,7 @@ int pipeline_damage(struct pipeline *pipeline, uint64_t file_id, uint64_t file_v
         damage->file_version = file_version;
         damage->position = (struct block_position){ .offset = from.offset, .index = from.index };
         damage->place_space = most;
+        damage->piece_bytes = PIECE_FIRST_BYTES;
         damage->on_damage = on_damage;
         damage->userdata = userdata;
         uv_timer_init(pipeline->loop, &damage->timer);

@@ -17,8 +17,11 @@ RIG_STORE_OPEN
 
 #define N_MOST 20000
 #define ROUNDS 6
+#define DAMAGED 3 /* its place in rig.files */
+#define JUNK_BYTES 20
 
-static bool gone, loaded;
+static bool gone, loaded, damage_told;
+static uint64_t damaged_offset;
 static struct session session;
 
 static void on_closed(void *userdata) {
@@ -40,6 +43,37 @@ static void on_payload(void *userdata, int error, const struct store_failure *fa
         MUST((error == 0) == (take_memory != NULL && size_bytes > 0));
         free(take_memory);
         (*answers)++;
+}
+
+static void on_damage(void *userdata, int error, const struct store_failure *failure,
+                      const struct damaged_place *places, uint32_t count,
+                      const struct pipeline_place *next) {
+        unsigned *answers = userdata;
+
+        (void)failure, (void)next;
+        MUST(error || (count == 1 && places[0].offset == damaged_offset));
+        damage_told |= !error;
+        (*answers)++;
+}
+
+static void wait_for(bool asked, const unsigned *answers) {
+        while (asked && !*answers) {
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+                rig_answer_all();
+        }
+}
+
+/* Of the last file, a block is read again for it. */
+static void ask_for_damage(void) {
+        struct catalog_file *file = rig_catalog_file(&rig.files[DAMAGED]);
+        struct pipeline_place start = { 0 };
+        struct pipeline_request *request;
+        unsigned answers = 0;
+
+        if (file && file_damage_count(file->damage) > 0)
+                wait_for(pipeline_damage(rig.pipeline, file->id, file->version, start, 2, on_damage,
+                                         &answers, &request) == 0,
+                         &answers);
 }
 
 /*
@@ -85,22 +119,34 @@ static void load(void) {
                                          rig_catalog_file(&rig.files[0])->version,
                                          rig.files[0].events.last_offset, 0, on_payload, &answers,
                                          &request) == 0;
-        while (asked && !answers) {
-                uv_run(&rig.loop, UV_RUN_NOWAIT);
-                rig_answer_all();
-        }
+        wait_for(asked, &answers);
+        ask_for_damage();
         check_end();
+}
+
+/* Junk between its records: all of those are there. */
+static void add_damaged_file(void) {
+        struct rig_file *file = rig_add_file("b/2.tfevents", 20);
+        struct events *events = &file->events;
+
+        events->space += JUNK_BYTES;
+        events->bytes = realloc(events->bytes, events->space);
+        memset(events->bytes + events->size, 'x', JUNK_BYTES);
+        damaged_offset = events->size;
+        events->size += JUNK_BYTES;
+        rig_append(file, 5);
 }
 
 static void scenario(uint64_t n) {
         const char *message;
         int r;
 
-        gone = loaded = false;
+        gone = loaded = damage_told = false;
         rig_prepare();
         rig_add_file("a/1.tfevents", 20);
         rig_add_file("a/2.tfevents", 3000);
         rig_add_file("b/1.tfevents", 0);
+        add_damaged_file();
         session_prepare(&session);
         fail_begin(n, FAIL_ANY_THREAD);
         r = pipeline_new(&rig.loop, &rig_usual, &rig.pipeline);
@@ -118,6 +164,7 @@ static void scenario(uint64_t n) {
                 ck_assert(gone && loaded);
                 ck_assert_uint_eq(session.ends, 1);
                 session_must_be_complete(&session);
+                ck_assert(damage_told);
         }
         free(session.entries);
         rig_forget();
