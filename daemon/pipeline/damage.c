@@ -30,6 +30,7 @@ struct damage_request {
         bool end_is_open;
         uint64_t bytes_end; /* likewise, in the file */
         uint64_t search_offset, need_bytes, piece_bytes;
+        uint64_t asked_bytes; /* of the read that is under way */
         enum damage search_damage;
         struct fetch_job *fetch;
         struct named_file identity;
@@ -165,8 +166,8 @@ static void decode_done(uv_work_t *work, int status) {
         damage->position = input->begin;
         damage->search_offset = input->search_offset;
         damage->search_damage = input->search_damage;
-        if (damage->result == STAGE_MORE && !input->last &&
-            input->begin.offset < damage->bytes_end) {
+        if (damage->result != STAGE_FULL && !input->last &&
+            block_position_compare(damage->position, damage->end) < 0) {
                 damage_read(&damage->timer);
                 return;
         }
@@ -194,7 +195,7 @@ static int damage_decode(struct damage_request *damage, struct feed *feed,
         damage->input.search_offset = damage->search_offset;
         damage->input.search_damage = damage->search_damage;
         damage->input.last = offset + result->size_bytes >= damage->bytes_end ||
-                             result->failure.class == STORE_END;
+                             result->size_bytes < damage->asked_bytes;
         damage->work.data = damage;
         return uv_queue_work(feed->pipeline->loop, &damage->work, decode_work, decode_done);
 }
@@ -243,6 +244,7 @@ static void damage_read(uv_timer_t *timer) {
                 uv_timer_start(timer, damage_read, TRY_AGAIN_MS, 0);
                 return;
         }
+        damage->asked_bytes = size;
         damage->piece_bytes = min_u64(2 * damage->piece_bytes, PIECE_MOST_BYTES);
         r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size,
                             from, size, on_read, damage, &damage->fetch);
