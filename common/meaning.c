@@ -71,9 +71,11 @@ static uint8_t blob_step(const struct extent_payload_view *payload, struct exten
         return payload->rank == 0 && payload->element_count == 1 && is_graph(plugin) ? 1 : 0;
 }
 
-/* One string that stands for a whole shape is one blob. */
+/* One string that stands for a whole shape is one blob. What is no strings has none. */
 static uint32_t blob_count(const struct extent_payload_view *payload, uint8_t step) {
-        if (payload->repeated)
+        if (payload->element_bytes > 0)
+                return 0;
+        if (payload->repeated && payload->element_count > 0)
                 return 1;
         return payload->element_count / step + (payload->element_count % step != 0);
 }

@@ -7,6 +7,7 @@
 
 #include "common/base.h"
 #include "common/extent_view.h"
+#include "common/meaning.h"
 #include "common/metadata.h"
 
 static uint64_t sum;
@@ -28,6 +29,27 @@ static void read_payload(const struct extent_view *view, const struct extent_rec
                 touch(extent_payload_string(&payload, i));
 }
 
+/* Of every class, and of the plugins that rules name. */
+static void read_meaning(const struct extent_view *view, const struct extent_record *record) {
+        static const char *const plugins[] = { "audio", "graph_keras_model", "" };
+        struct extent_payload_view payload;
+        bool has_payload = extent_view_payload(view, record, &payload) == 0;
+
+        for (int class = EXTENT_CLASS_UNKNOWN; class <= EXTENT_CLASS_BLOBS; class ++) {
+                for (size_t i = 0; i < ARRAY_SIZE(plugins); i++) {
+                        struct extent_string plugin = { (const uint8_t *)plugins[i],
+                                                        strlen(plugins[i]) };
+                        struct meaning meaning;
+
+                        meaning_of(record, has_payload ? &payload : NULL, (enum extent_class) class,
+                                   plugin, &meaning);
+                        sum += meaning.bits;
+                        for (uint32_t k = 0; k < meaning.blob_count; k++)
+                                touch(extent_payload_string(&payload, k * meaning.blob_step));
+                }
+        }
+}
+
 static void read_record(const struct extent_view *view, const struct extent_record *record) {
         const struct extent_series *series = extent_view_series_of(view, record);
         struct metadata metadata = { 0 };
@@ -42,6 +64,8 @@ static void read_record(const struct extent_view *view, const struct extent_reco
                 }
         }
         read_payload(view, record);
+        if (record->kind != EXTENT_KIND_MARK)
+                read_meaning(view, record);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

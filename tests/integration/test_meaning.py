@@ -11,6 +11,7 @@ import subprocess
 import crc32c
 import numpy
 import pytest
+from tensorboard import data_compat, dataclass_compat
 from tensorboard.compat.proto import event_pb2, summary_pb2, types_pb2
 from tensorboard.util.tensor_util import make_ndarray
 
@@ -160,6 +161,28 @@ def test_graph_of_rank_0(log, plugin):
     log.value(tensor=tensor(7, string_val=[b"graph"]), metadata=metadata(plugin))
     (line,) = log.dump("--payload", "full")
     assert (line["plugin"], blobs(line)) == (plugin, [b"graph"])
+
+
+def test_what_the_python_loader_does():
+    """The column of docs/TENSORBOARD.md, by TensorBoard's own code."""
+    def migrated(**members):
+        event = event_pb2.Event(wall_time=1.0, step=1, **members)
+        return dataclass_compat.migrate_event(data_compat.migrate_event(event), {})[-1].summary.value[0]
+
+    def value(**members):
+        return migrated(summary=summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag="t", **members)]))
+
+    histogram = value(histo=HISTOGRAM)
+    assert make_ndarray(histogram.tensor).tolist() == [[-1.0, 0.0, 2.0], [0.0, 3.0, 3.0]] and histogram.tensor.dtype == types_pb2.DT_FLOAT
+    audio, image = value(audio={"encoded_audio_string": b"RIFF"}), value(image={"width": 1, "height": 2, "encoded_image_string": b"p"})
+    assert (audio.metadata.plugin_data.content, list(audio.tensor.string_val)) == (b"\x10\x0b\x18\x01", [b"RIFF"])
+    assert (image.metadata.plugin_data.content, list(image.tensor.string_val)) == (b"\x10\x01", [b"1", b"2", b"p"])
+    given = value(simple_value=1, metadata=metadata("mine", b"\x01", 1))
+    assert (given.metadata.plugin_data.plugin_name, given.metadata.display_name) == ("scalars", "t")
+    assert value(simple_value=1, metadata=metadata("images")).metadata.plugin_data.plugin_name == "scalars"
+    assert migrated(tagged_run_metadata={"run_metadata": b"trace"}).tag == ""
+    labels = value(tensor=tensor(7, [2, 2], string_val=[b"1", b"l", b"2", b"l"]), metadata=metadata("audio"))
+    assert list(labels.tensor.string_val) == [b"1", b"2"]
 
 
 # ---- Better on purpose -----------------------------------------------------------------------------------------------------------

@@ -201,6 +201,19 @@ START_TEST(blobs_in_each_series) {
 }
 END_TEST
 
+/* Only a wrong daemon says so. */
+START_TEST(blobs_that_are_no_strings) {
+        const struct extent_record record = { .kind = EXTENT_KIND_BLOBS, .dtype = DT_FLOAT };
+        const struct extent_payload_view payload = { .dtype = DT_FLOAT,
+                                                     .element_bytes = 4,
+                                                     .element_count = 3 };
+        struct meaning meaning;
+
+        meaning_of(&record, &payload, EXTENT_CLASS_BLOBS, text("images"), &meaning);
+        ck_assert_uint_eq(meaning.blob_count, 0);
+}
+END_TEST
+
 /* Bytes that nobody can show are no blobs of a series, whatever its class is. */
 START_TEST(carried_value_fits_nowhere) {
         const struct extent_record record = { .kind = EXTENT_KIND_BLOBS,
@@ -239,4 +252,4 @@ END_TEST
 RUNNER_MAIN("common/meaning", strings_as_blobs, strings_that_are_not_fetched,
             one_number_in_a_scalar_series, other_tensors_in_a_scalar_series,
             number_in_another_series, simple_value_in_each_series, blobs_in_each_series,
-            carried_value_fits_nowhere, types)
+            blobs_that_are_no_strings, carried_value_fits_nowhere, types)
