@@ -2,7 +2,7 @@
 /*
  * Any bytes as a piece of a file. What comes out lies inside, in order and without gaps, also when
  * the piece is cut in two; the same records and the same damage come out then. The first two bytes
- * say where it is cut.
+ * say where it is cut. The one that is cut has memory for CRCs of spans, the other has none.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -48,8 +48,11 @@ static int next_of_cut(struct tfrecord_reader *cut, uint64_t size, struct tfreco
                 return r;
         cut->size_bytes = size;
         cut->last = true;
+        cut->has_prefix = false; /* it was made of fewer bytes */
         return next(cut, record);
 }
+
+static struct crc_prefix prefix;
 
 /* More of the file comes. Returns whether there was damage. */
 static bool cut_in_two(const uint8_t *data, size_t size, size_t at) {
@@ -61,6 +64,7 @@ static bool cut_in_two(const uint8_t *data, size_t size, size_t at) {
 
         whole.last = true;
         cut.last = at == size;
+        cut.prefix = &prefix;
         while ((r = next(&whole, &one)) != STAGE_MORE) {
                 damaged |= r == STAGE_CORRUPT;
                 MUST(next_of_cut(&cut, size, &two) == r);
