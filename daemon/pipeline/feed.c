@@ -15,6 +15,8 @@
 #define RATIO_KNOWN_BYTES 16384u /* of the file: then its own ratio counts */
 #define RATIO_FIRST 2u
 #define HEADERS_BYTES 4096u /* of the ring, for what extents hold beside their records */
+/* less than that of a record is read again at each growth: it costs no more than its header */
+#define AWAITED_LEAST_BYTES 65536u
 #define RETRY_FIRST_NS (10 * 1000000000ull)
 #define RETRY_DOUBLINGS_MOST 6u
 
@@ -133,12 +135,21 @@ static void feed_settle(struct feed *feed, enum catalog_state state) {
         pipeline_touch(feed->pipeline);
 }
 
+bool feed_awaits_record(const struct feed *feed) {
+        uint64_t listed = feed->file->listed_bytes;
+
+        return !feed->no_ranges && listed != UINT64_MAX && feed->promised_end > listed &&
+               listed - min_u64(listed, feed->next.offset) > AWAITED_LEAST_BYTES;
+}
+
 void feed_rest(struct feed *feed) {
         struct catalog_file *file = feed->file;
 
         part_decode_drop_carry(feed);
         if (feed->gone || feed->discard || list_is_linked(&feed->failed))
                 return;
+        if (feed_awaits_record(feed))
+                feed->issued_offset = max_u64(feed->issued_offset, file->listed_bytes);
         if (feed_left(feed) > 0) {
                 feed->issued_offset = feed_offset(feed);
                 feed_set_hungry(feed);
@@ -198,6 +209,7 @@ void feed_restart(struct feed *feed) {
         file->damage = NULL;
         feed->next = (struct block_position){ 0 };
         feed->search_offset = feed->issued_offset = feed->need_bytes = 0;
+        feed->promised_end = 0;
         feed->believed_offset = feed->reread.tries = 0;
         feed->head_bytes = feed->tail_bytes = 0;
         feed->read_tag[0] = '\0';

@@ -38,6 +38,7 @@ struct feed {
         uint64_t search_offset;     /* block_decode.h */
         uint64_t issued_offset;     /* bytes before are asked for, or not needed */
         uint64_t need_bytes;        /* the item at next is at least that long */
+        uint64_t promised_end;      /* of the record at next, by its right header; 0: none */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */
         bool checked;
         bool probe;                /* the listing does not say whether there is more */
@@ -113,6 +114,12 @@ uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes);
 /* The lowest byte that is still needed, and how many are listed behind what was asked for. */
 uint64_t feed_offset(const struct feed *feed);
 uint64_t feed_left(const struct feed *feed);
+
+/*
+ * A long record at next is not all there yet. As long as that is so, a file that has grown is only
+ * asked for the record's header: else what there is of the record would be read at each growth.
+ */
+bool feed_awaits_record(const struct feed *feed);
 
 /* Puts it into the pipeline's queue of hungry feeds, or takes it out. */
 void feed_set_hungry(struct feed *feed);

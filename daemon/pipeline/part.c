@@ -13,6 +13,8 @@
 
 #define SLACK_BYTES 65535u /* read behind the listed end: what was appended since the listing */
 #define PARTS_MOST 32u
+/* the header of a record, and at the begin of a file all that its version is made of */
+#define AWAITED_PART_BYTES NAME_ID_HEAD_BYTES
 
 struct job *part_first(const struct feed *feed) {
         return list_is_empty(&feed->parts) ? NULL : list_owner(feed->parts.next, struct job, node);
@@ -60,6 +62,9 @@ static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_
         uint64_t least = min_u64(left, max_u64(feed->pipeline->segment_bytes, feed->need_bytes));
         uint64_t size = min_u64(left, max_u64(feed->part_bytes, least));
 
+        if (feed_awaits_record(feed) && list_is_empty(&feed->parts) &&
+            feed->issued_offset == feed->next.offset)
+                least = size = min_u64(left, AWAITED_PART_BYTES);
         if (size <= fits)
                 return size;
         return fits >= least ? fits : at_least_one ? least : 0;
@@ -72,7 +77,8 @@ static bool part_has_place(const struct feed *feed) {
                 count++;
         if (count == 0)
                 return true;
-        return count < min_u64(most, PARTS_MOST) && !feed->no_ranges && !feed->checked;
+        return count < min_u64(most, PARTS_MOST) && !feed->no_ranges && !feed->checked &&
+               !feed_awaits_record(feed);
 }
 
 /* The larger of what the listing and the server have said. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/frame/tfrecord.h"
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/part.h"
 #include "daemon/pipeline/publication.h"
@@ -236,6 +237,17 @@ int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *ch
         return 0;
 }
 
+/* What the decoder needs is more than a header where that is right and there. */
+static void learn_promise(struct feed *feed, const struct decoder_task *task) {
+        bool promised = task->result == STAGE_MORE && !task->input.search_offset &&
+                        task->need_bytes > TFRECORD_HEADER_BYTES;
+
+        feed->promised_end = 0;
+        if (promised &&
+            __builtin_add_overflow(feed->next.offset, task->need_bytes, &feed->promised_end))
+                feed->promised_end = UINT64_MAX;
+}
+
 static void task_done(struct feed *feed, struct decoder_task *task) {
         struct job *job = part_first(feed);
         uint64_t before = feed->next.offset;
@@ -259,6 +271,7 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         feed->search_offset = task->input.search_offset;
         feed->search_damage = task->input.search_damage;
         feed->need_bytes = task->result == 0 ? 0 : task->need_bytes;
+        learn_promise(feed, task);
         feed->file->loaded_bytes = feed->next.offset;
         if (feed->broken) {
                 step_back(feed);

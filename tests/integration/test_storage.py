@@ -145,6 +145,49 @@ def test_a_record_that_is_written_in_pieces(start, tmp_path):
         assert not any(flags & hrclient.REPLACED for flags in follower.flags)
 
 
+def tensor_of(size):
+    """An Event of one string of that many bytes."""
+    from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, tensor_shape_pb2
+
+    tensor = tensor_pb2.TensorProto(dtype=7, tensor_shape=tensor_shape_pb2.TensorShapeProto(), string_val=[bytes(size)])
+    return event_pb2.Event(step=7, summary=summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag="big", tensor=tensor)]))
+
+
+def written(path, *events):
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    with open(path, "ab") as file:
+        writer = RecordWriter(file)
+        for event in events:
+            writer.write(event.SerializeToString())
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_a_long_record_that_grows_is_read_once(start, tmp_path, serve, others):
+    """What is there of it is not read again each time that it has grown, and it comes when it is whole, with what is behind it."""
+    tree = tmp_path / "logs"
+    tree.mkdir()
+    if others:
+        write_events(tmp_path / "whole", ["loss"], others)
+    begin = len(written(tmp_path / "whole"))
+    end = len(written(tmp_path / "whole", tensor_of(3 << 20)))
+    write_events(tmp_path / "whole", ["loss"], 3, first=10)
+    whole = (tmp_path / "whole").read_bytes()
+    server = serve(tree)
+    path = tree / NAME
+    daemon = start("--set", "poll=never", server.url)
+    with Client(daemon.socket_path) as client:
+        follower = Follower(client)
+        for size in [begin + 20, *range(begin + 100_000, end, 100_000), len(whole)]:
+            path.write_bytes(whole[:size])
+            client.call("reload")
+            client.call("wait_loaded")
+        follower.until(expected_rows(tree))
+        assert client.call("wait_loaded")["damaged"] == 0
+        assert client.call("status")["counters"]["read_bytes"] < 2 * len(whole)
+
+
 def test_one_listing_and_one_read_for_each_file(start, tmp_path, serve):
     tree = tmp_path / "logs" / "flat"
     for number in range(60):
