@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "common/base.h"
+#include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 static struct hr_series series;
@@ -196,5 +197,49 @@ START_TEST(the_file_has_no_name) {
 }
 END_TEST
 
+/* Two runs with a restart each, in a file. Nothing that fails may leave out what stands in silence. */
+static int hold_two_runs(void) {
+        static char text[1000];
+        int r = sink_init_function(&world.out, take, &world);
+
+        world.got_size = 0;
+        if (r == 0)
+                r = held_run_init(&world.held, &world.out, 500);
+        for (unsigned run = 0; run < 2 && r == 0; run++) {
+                r = held_run_begin(&world.held, run ? &other : &file);
+                for (unsigned i = 0; i < 4 && r == 0; i++)
+                        r = line(i, text, sizeof(text));
+                if (r == 0)
+                        r = held_run_withdraw(&world.held, &series, &file, 2);
+                if (r == 0)
+                        r = held_run_release(&world.held);
+        }
+        if (r == 0)
+                r = sink_flush(&world.out);
+        return r;
+}
+
+START_TEST(no_failure_goes_unnoticed) {
+        for (uint64_t n = 1;; n++) {
+                bool failed;
+                int r;
+
+                memset(&world.held, 0, sizeof(world.held));
+                world.held.spool.file.fd = -1;
+                fail_begin(n, FAIL_THIS_THREAD);
+                r = hold_two_runs();
+                failed = fail_end();
+                end();
+                if (r == 0 && world.got_size != 4000)
+                        ck_abort_msg("%s failed, and %zu bytes came", fail_name(), world.got_size);
+                if (!failed) {
+                        ck_assert_int_eq(r, 0);
+                        ck_assert_uint_gt(n, 10);
+                        break;
+                }
+        }
+}
+END_TEST
+
 RUNNER_MAIN("client/held_run", what_stands_is_written_in_order, memory_and_file, a_long_line_is_one,
-            no_place_for_the_file, a_full_disk, the_file_has_no_name)
+            no_place_for_the_file, a_full_disk, the_file_has_no_name, no_failure_goes_unnoticed)

@@ -5,6 +5,7 @@
 
 #include "client/include/headrace.h"
 #include "common/base.h"
+#include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 static struct hr_series series[3];
@@ -86,5 +87,34 @@ START_TEST(any_notes_are_as_the_model_says) {
 }
 END_TEST
 
+/* What could not be noted is not there, and what was noted before still is. */
+START_TEST(no_memory_is_told) {
+        for (uint64_t n = 1;; n++) {
+                struct hr_withdrawn *withdrawn;
+                unsigned noted = 0;
+                bool failed;
+
+                fail_begin(n, FAIL_THIS_THREAD);
+                withdrawn = hr_withdrawn_new();
+                while (withdrawn && noted < 60 &&
+                       hr_withdrawn_add(withdrawn, &series[noted % 3], &files[noted / 3 % 3],
+                                        noted) == 0)
+                        noted++;
+                failed = fail_end();
+                if (withdrawn && hr_withdrawn_count(withdrawn) != noted)
+                        ck_abort_msg("%u of %u", noted, (unsigned)hr_withdrawn_count(withdrawn));
+                if (noted && !hr_withdrawn_has(withdrawn, &series[0], &files[0], 0, 0))
+                        ck_abort_msg("the first one of %u", noted);
+                hr_withdrawn_free(withdrawn);
+                if (!failed) {
+                        ck_assert_uint_eq(noted, 60);
+                        break;
+                }
+                if (noted == 60)
+                        ck_abort_msg("%s failed in silence", fail_name());
+        }
+}
+END_TEST
+
 RUNNER_MAIN("client/withdrawn", from_a_step_on_and_only_before, all_series_and_all_files,
-            any_notes_are_as_the_model_says)
+            any_notes_are_as_the_model_says, no_memory_is_told)

@@ -5,10 +5,12 @@
  */
 #include "common/restarts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 #define SERIES 3
@@ -473,6 +475,44 @@ START_TEST(many_writers_at_one_time) {
 }
 END_TEST
 
+/* ---- Without memory -------------------------------------------------------------------------- */
+
+/* Series that many files begin again. 0 or -ENOMEM. */
+static int tell_without_memory(void) {
+        static struct restarts_series series[100];
+        struct restarts_run run = { 0 };
+        struct restarts_file files[3] = { { .run = &run }, { .run = &run }, { .run = &run } };
+        struct restarts restarts;
+        int r = 0;
+
+        memset(series, 0, sizeof(series));
+        restarts_init(&restarts, RESTARTS_ORDER);
+        for (unsigned i = 0; i < 300 && r == 0; i++) {
+                struct extent_record record = { .wall_time = 1 + i };
+
+                r = restarts_tell(&restarts, &series[i % 100], &files[i / 100], &record, i);
+        }
+        restarts_deinit(&restarts);
+        return r;
+}
+
+START_TEST(no_memory_is_told) {
+        for (uint64_t n = 1;; n++) {
+                int r;
+
+                fail_begin(n, FAIL_THIS_THREAD);
+                r = tell_without_memory();
+                if (!fail_end()) {
+                        ck_assert_int_eq(r, 0);
+                        ck_assert_uint_gt(n, 300);
+                        break;
+                }
+                if (r != -ENOMEM)
+                        ck_abort_msg("call %u: %d", (unsigned)n, r);
+        }
+}
+END_TEST
+
 RUNNER_MAIN("common/restarts", order_withdraws_from_the_step_on, order_keeps_the_latest_of_one_step,
             order_a_later_file_is_a_restart, order_files_of_one_time_leave_each_other_alone,
             order_a_file_begins_with_its_first_record, order_a_time_that_is_none_does_not_count,
@@ -480,4 +520,5 @@ RUNNER_MAIN("common/restarts", order_withdraws_from_the_step_on, order_keeps_the
             a_forgotten_file_begins_anew, start_the_first_one_does_not_count,
             start_without_a_version_steps_decide, start_a_forgotten_file_has_its_first_start_again,
             any_order_is_as_the_model_says, any_start_is_as_the_model_says, none_withdraws_nothing,
-            a_million_tags_that_restart, a_job_that_restarts_without_end, many_writers_at_one_time)
+            a_million_tags_that_restart, a_job_that_restarts_without_end, many_writers_at_one_time,
+            no_memory_is_told)
