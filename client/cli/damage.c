@@ -29,9 +29,14 @@ void command_place_text(const json_t *place, char *ret_text, size_t size) {
         const char *reason = json_string_value(json_object_get(place, "reason"));
         long long offset = json_integer_value(json_object_get(place, "offset"));
         long long bytes = json_integer_value(json_object_get(place, "bytes"));
+        long long ring = json_integer_value(json_object_get(place, "ring_bytes"));
 
         if (reason && strncmp(reason, "not an event file", 17) == 0)
                 snprintf(ret_text, size, "%s, %lld bytes skipped", reason, bytes);
+        else if (ring > 0)
+                snprintf(ret_text, size,
+                         "%s at offset %lld, %lld bytes skipped: its names need a ring of %lldM",
+                         reason ? reason : "damaged", offset, bytes, ring >> 20);
         else
                 snprintf(ret_text, size, "%s at offset %lld, %lld bytes skipped",
                          reason ? reason : "damaged", offset, bytes);

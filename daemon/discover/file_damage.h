@@ -15,6 +15,11 @@
 struct damaged_place {
         uint64_t offset, size_bytes;
         enum damage reason;
+        /*
+         * DAMAGE_TOO_LARGE for its names: the smallest ring that would hold it, UINT64_MAX: none
+         * would; else 0
+         */
+        uint64_t ring_bytes;
 };
 
 #define FILE_DAMAGE_NAMED_MOST 16

@@ -13,6 +13,7 @@
 #include "daemon/decode/payload.h"
 #include "daemon/frame/tfrecord.h"
 #include "daemon/publish/extent_builder.h"
+#include "daemon/publish/ring.h"
 
 struct block {
         const struct block_input *input;
@@ -83,17 +84,16 @@ static bool is_at_end(struct block *block) {
         return false;
 }
 
-static void report(struct block *block, uint64_t offset, uint64_t size_bytes, enum damage reason) {
+static void report(struct block *block, const struct damaged_place *place) {
         struct block_output *output = block->output;
 
-        struct damaged_place place = { offset, size_bytes, reason };
-
         if (output->damage_count < BLOCK_DAMAGE_MOST)
-                output->damage[output->damage_count] = place;
+                output->damage[output->damage_count] = *place;
         if (block->input->places)
-                block->input->places[output->damage_count] = place;
+                block->input->places[output->damage_count] = *place;
         output->damage_count++;
-        output->damage_by_reason[reason]++;
+        output->damage_by_reason[place->reason]++;
+        block->range.skipped_count++;
 }
 
 static bool places_are_full(const struct block *block) {
@@ -101,8 +101,16 @@ static bool places_are_full(const struct block *block) {
 }
 
 static void skip(struct block *block, uint64_t offset, uint64_t size_bytes, enum damage reason) {
-        report(block, offset, size_bytes, reason);
-        block->range.skipped_count++;
+        report(block, &(struct damaged_place){ offset, size_bytes, reason, 0 });
+}
+
+/* A value whose names have no place in an extent of this ring. */
+static void skip_names(struct block *block, const struct tfrecord *record, uint64_t tag_bytes) {
+        const struct block_file *file = block->input->file;
+        uint64_t names = tag_bytes + file->run_name_size + file->path_size;
+
+        report(block, &(struct damaged_place){ record->offset, record->size_bytes, DAMAGE_TOO_LARGE,
+                                               ring_bytes_for_segments(2 * names) });
 }
 
 /* Everything up to this position is in the extent; the record that holds it ends at end_offset. */
@@ -187,7 +195,7 @@ static int append_value(struct block *block, const struct tfrecord *record,
         if (!extent_builder_can_hold(&block->builder, &appended)) {
                 if (places_are_full(block))
                         return STAGE_FULL;
-                skip(block, record->offset, record->size_bytes, DAMAGE_TOO_LARGE);
+                skip_names(block, record, appended.tag.size);
                 return 0;
         }
         if (is_external(block, &appended))
@@ -368,7 +376,7 @@ static int tell_more(struct block *block) {
         if (block->frames.unresolved_damage)
                 output->tail = (struct damaged_place){ block->place.offset,
                                                        end_offset - block->place.offset,
-                                                       block->frames.unresolved_damage };
+                                                       block->frames.unresolved_damage, 0 };
         output->search_offset = block->frames.search_offset;
         output->search_damage = block->frames.search_damage;
         output->need_bytes = block->frames.need_bytes;

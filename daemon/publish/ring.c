@@ -44,6 +44,14 @@ static uint64_t segment_size(uint64_t ring_bytes) {
         return size;
 }
 
+uint64_t ring_bytes_for_segments(uint64_t segment_bytes) {
+        uint64_t size = RING_SEGMENT_MIN_BYTES;
+
+        while (size < segment_bytes && size < RING_SEGMENT_MAX_BYTES)
+                size *= 2;
+        return size < segment_bytes ? UINT64_MAX : size * SEGMENTS_MIN;
+}
+
 static void ring_write_super(struct ring *ring) {
         struct timespec now;
 

@@ -29,6 +29,9 @@ struct ring_status {
  * binds and the command that lifts it. -errno.
  */
 int ring_new(uint64_t size_bytes, enum ring_huge huge, struct ring **ret_ring, char **ret_error);
+/* The smallest ring whose segments have that many bytes; UINT64_MAX: they never do. */
+uint64_t ring_bytes_for_segments(uint64_t segment_bytes);
+
 /* takes NULL, returns NULL; what clients have mapped stays theirs */
 struct ring *ring_free(struct ring *ring);
 

@@ -222,9 +222,13 @@ int catalog_json_set_damage(json_t *object, const struct file_damage *damage) {
 }
 
 json_t *catalog_json_place(const struct damaged_place *place) {
-        return json_pack("{s:o, s:o, s:s}", "offset", catalog_json_number(place->offset), "bytes",
-                         catalog_json_number(place->size_bytes), "reason",
-                         damage_name(place->reason));
+        json_t *object = json_pack("{s:o, s:o, s:s}", "offset", catalog_json_number(place->offset),
+                                   "bytes", catalog_json_number(place->size_bytes), "reason",
+                                   damage_name(place->reason));
+
+        if (object && place->ring_bytes && place->ring_bytes != UINT64_MAX)
+                json_object_set_new(object, "ring_bytes", catalog_json_number(place->ring_bytes));
+        return object;
 }
 
 /* The first places, and what the file ends with. */

@@ -39,7 +39,7 @@ json_t *catalog_json_failure(const struct store_failure *failure);
 
 json_t *catalog_json_number(uint64_t number);
 
-/* {"offset", "bytes", "reason"} */
+/* {"offset", "bytes", "reason", "ring_bytes"?} */
 json_t *catalog_json_place(const struct damaged_place *place);
 
 /* Number of damaged places for each reason of which there are any, and their sum. 0; else failed. */

@@ -170,6 +170,25 @@ def test_compressed_file_is_named_once(tmp_path):
     assert "1 not an event file (gzip)" in lines[1]
 
 
+def test_names_that_need_a_larger_ring(tmp_path):
+    """The place says which size would do, and it does."""
+    tag = b"t" * 40_000
+    value = b"\x0a" + varint(len(tag)) + tag + b"\x15\x00\x00\x80\x3f"
+    summary = b"\x0a" + varint(len(value)) + value
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/events.out.tfevents.1.x").write_bytes(
+        record(scalar(0)) + record(b"\x10\x01\x2a" + varint(len(summary)) + summary) + record(scalar(2)))
+    with Running(tmp_path, "--ring", "4M", tmp_path / "logs") as daemon:
+        done = headrace("verify", "--socket", daemon.path, tmp_path / "logs")
+        line = done.stdout.decode().splitlines()[0]
+        assert done.returncode == 1 and "too large at offset " in line and line.endswith(": its names need a ring of 8M")
+        _, report = verify(tmp_path / "logs", "--socket", daemon.path)
+        assert report["records"] == 2 and [row["ring_bytes"] for row in report["places"]] == [8 << 20]
+    with Running(tmp_path, "--ring", "8M", tmp_path / "logs") as daemon:
+        code, report = verify(tmp_path / "logs", "--socket", daemon.path)
+        assert code == 0 and report["records"] == 3
+
+
 def test_what_people_see(tmp_path):
     root = write_tree(tmp_path / "logs", runs=2, steps=10)
     done = headrace("verify", root)
@@ -234,10 +253,18 @@ def test_file_that_cannot_be_read_is_named(tmp_path, serve):
     assert lines[1].endswith(": no damage found; 1 unreadable")
 
 
-def test_full_disk_and_progress(tmp_path):
-    root = write_tree(tmp_path / "logs", runs=2, steps=2000)
+def test_full_disk_is_an_error(tmp_path):
+    root = write_tree(tmp_path / "logs", runs=2, steps=20)
     with open("/dev/full", "wb") as full:
         done = subprocess.run([TOP / os.environ.get("HEADRACE_BUILD", "build") / "headrace", "verify", root], stdout=full,
                               stderr=subprocess.PIPE, timeout=PATIENCE_S)
     assert done.returncode == 1 and b"No space left" in done.stderr
-    assert b"files" in on_terminal(["verify", root])
+
+
+def test_progress_on_a_terminal(tmp_path, serve):
+    """Files come one after the other, so that there is something to tell between them."""
+    server = serve(write_tree(tmp_path / "logs", runs=3, steps=20))
+    for run, ms in ((1, 1000), (2, 2000)):
+        server.control({"kind": "read", "path": f"/run{run}/*", "fault": "delay", "ms": ms})
+    output = on_terminal(["verify", server.url])
+    assert b"  [" in output and b"/3 files" in output and output.endswith(b"\r\x1b[K")

@@ -22,7 +22,8 @@ START_TEST(first_places_are_named) {
         ck_assert_int_eq(file_damage_ensure(&damage), 0);
         for (uint64_t block = 0; block < 5; block++) {
                 for (uint64_t i = 0; i < 10; i++)
-                        places[i] = (struct damaged_place){ 100 * block + i, 1, DAMAGE_DATA_CRC };
+                        places[i] = (struct damaged_place){ 100 * block + i, 1, DAMAGE_DATA_CRC,
+                                                            0 };
                 file_damage_add(damage, by_reason, places, 10);
         }
         ck_assert_int_eq(file_damage_ensure(&damage), 0); /* which forgets nothing */
@@ -38,7 +39,7 @@ END_TEST
 
 START_TEST(tail_counts_once_while_it_is_one) {
         CLEANUP(freep) struct file_damage *damage = NULL;
-        struct damaged_place tail = { 50, 10, DAMAGE_LENGTH_CRC };
+        struct damaged_place tail = { 50, 10, DAMAGE_LENGTH_CRC, 0 };
 
         ck_assert_int_eq(file_damage_ensure(&damage), 0);
         ck_assert(file_damage_set_tail(damage, &tail));

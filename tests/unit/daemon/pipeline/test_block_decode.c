@@ -427,6 +427,7 @@ START_TEST(too_long_names_are_skipped_and_reported) {
         ck_assert_uint_eq(block.output.record_count, 1);
         ck_assert_uint_eq(block.output.damage_count, 1);
         ck_assert_int_eq(block.output.damage[0].reason, DAMAGE_TOO_LARGE);
+        ck_assert_uint_eq(block.output.damage[0].ring_bytes, 64 * 2 * SMALL_SEGMENT_BYTES);
         ck_assert_str_eq(damage_name(block.output.damage[0].reason), "too large");
         ck_assert_uint_eq(view_of(&block).header->skipped_count, 1);
         ck_assert_uint_eq(view_of(&block).header->flags, EXTENT_DAMAGED);

@@ -235,6 +235,27 @@ START_TEST(what_cannot_be_made_says_why) {
 }
 END_TEST
 
-RUNNER_MAIN("publish/ring", sizes_are_those_of_the_document, describes_itself, is_gone_when_freed,
-            segments_are_taken_closed_and_recycled, all_segments_are_given_once, pins_are_counted,
+START_TEST(smallest_ring_for_a_segment) {
+        struct ring_status status;
+        struct ring *ring;
+
+        ck_assert_uint_eq(ring_bytes_for_segments(1), 4u << 20);
+        ck_assert_uint_eq(ring_bytes_for_segments(64u << 10), 4u << 20);
+        ck_assert_uint_eq(ring_bytes_for_segments((64u << 10) + 1), 8u << 20);
+        ck_assert_uint_eq(ring_bytes_for_segments(1u << 20), 64u << 20);
+        ck_assert_uint_eq(ring_bytes_for_segments((1u << 20) + 1), UINT64_MAX);
+        ck_assert_uint_eq(ring_bytes_for_segments(UINT64_MAX), UINT64_MAX);
+        for (uint64_t size = 64u << 10; size <= 1u << 20; size *= 2) {
+                ck_assert_int_eq(
+                        ring_new(ring_bytes_for_segments(size), RING_HUGE_OFF, &ring, NULL), 0);
+                ring_status(ring, &status);
+                ck_assert_uint_eq(status.segment_bytes, size);
+                ring_free(ring);
+        }
+}
+END_TEST
+
+RUNNER_MAIN("publish/ring", sizes_are_those_of_the_document, smallest_ring_for_a_segment,
+            describes_itself, is_gone_when_freed, segments_are_taken_closed_and_recycled,
+            all_segments_are_given_once, pins_are_counted,
             a_ring_without_memory_goes_on_with_what_it_has, what_cannot_be_made_says_why)

@@ -682,9 +682,9 @@ START_TEST(files_say_what_is_wrong) {
                                                 .message = "Forbidden" };
         file->listed_bytes = 100;
         ck_assert_int_eq(file_damage_ensure(&file->damage), 0);
-        file_damage_add(file->damage, (uint32_t[DAMAGE_COUNT]){ [DAMAGE_DATA_CRC] = 20 },
-                        &(struct damaged_place){ 7, 9, DAMAGE_DATA_CRC }, 1);
-        file_damage_set_tail(file->damage, &(struct damaged_place){ 90, 10, DAMAGE_LENGTH_CRC });
+        file_damage_add(file->damage, (uint32_t[DAMAGE_COUNT]){ [DAMAGE_TOO_LARGE] = 20 },
+                        &(struct damaged_place){ 7, 9, DAMAGE_TOO_LARGE, 8 << 20 }, 1);
+        file_damage_set_tail(file->damage, &(struct damaged_place){ 90, 10, DAMAGE_LENGTH_CRC, 0 });
         greet(&client);
         result = call_for_result(&client, "files", "{}");
         row = json_array_get(json_object_get(result, "files"), 0);
@@ -692,10 +692,14 @@ START_TEST(files_say_what_is_wrong) {
         ck_assert_str_eq(string(json_object_get(row, "error"), "message"), "Forbidden");
         ck_assert_int_eq(integer(json_array_get(json_object_get(row, "damage"), 0), "bytes"), 9);
         ck_assert_str_eq(string(json_array_get(json_object_get(row, "damage"), 0), "reason"),
-                         "data CRC");
+                         "too large");
+        ck_assert_int_eq(integer(json_array_get(json_object_get(row, "damage"), 0), "ring_bytes"),
+                         8 << 20);
+        ck_assert_ptr_null(
+                json_object_get(json_array_get(json_object_get(row, "damage"), 1), "ring_bytes"));
         ck_assert_int_eq(integer(json_array_get(json_object_get(row, "damage"), 1), "offset"), 90);
         ck_assert_int_eq(integer(row, "damaged"), 21);
-        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "data CRC"), 20);
+        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "too large"), 20);
         ck_assert_int_eq(integer(json_object_get(row, "reasons"), "length CRC"), 1);
         ck_assert_uint_eq(json_object_size(json_object_get(row, "reasons")), 2);
         ck_assert_int_eq(integer(row, "size_bytes"), 100);
@@ -705,7 +709,7 @@ START_TEST(files_say_what_is_wrong) {
         ck_assert_int_eq(integer(row, "failed"), 1);
         ck_assert_int_eq(integer(row, "settled"), 1);
         ck_assert_int_eq(integer(row, "damaged"), 21);
-        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "data CRC"), 20);
+        ck_assert_int_eq(integer(json_object_get(row, "reasons"), "too large"), 20);
         json_decref(result);
         client_close(&client);
         stop();
@@ -1286,8 +1290,8 @@ START_TEST(payloads_that_are_gone_are_errors) {
 END_TEST
 
 START_TEST(damage_comes_in_pages) {
-        static const struct damaged_place places[] = { { 7, 9, DAMAGE_DATA_CRC },
-                                                       { 70, 4096, DAMAGE_ZEROS } };
+        static const struct damaged_place places[] = { { 7, 9, DAMAGE_DATA_CRC, 0 },
+                                                       { 70, 4096, DAMAGE_ZEROS, 0 } };
         static const struct pipeline_place next = { 4166, 3 };
         struct pipeline_request *request;
         struct client client;
