@@ -223,6 +223,25 @@ static uint32_t payload_crc(struct tfrecord_reader *reader, uint64_t from, uint6
         return crc_prefix_crc(reader->prefix, from, size_bytes);
 }
 
+uint64_t tfrecord_size(const uint8_t *header) {
+        uint64_t payload_bytes = load_u64(header);
+
+        return header_is_right(header) && payload_bytes <= UINT64_MAX - TFRECORD_OVERHEAD_BYTES
+                       ? payload_bytes + TFRECORD_OVERHEAD_BYTES
+                       : 0;
+}
+
+uint64_t tfrecord_skip_whole(const uint8_t *bytes, uint64_t at, uint64_t end) {
+        while (end - at >= TFRECORD_OVERHEAD_BYTES) {
+                uint64_t size_bytes = tfrecord_size(bytes + at);
+
+                if (size_bytes == 0 || size_bytes > end - at)
+                        return at;
+                at += size_bytes;
+        }
+        return at;
+}
+
 static bool payload_is_right(struct tfrecord_reader *reader, uint64_t from, uint64_t size_bytes) {
         return reader->length_crc_only || crc32c_mask(payload_crc(reader, from, size_bytes)) ==
                                                   load_u32(reader->bytes + from + size_bytes);

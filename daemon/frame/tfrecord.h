@@ -61,6 +61,15 @@ struct tfrecord_reader {
         bool has_prefix;       /* and it is in use */
 };
 
+/* Of a header of TFRECORD_HEADER_BYTES: the record's size, framing included; 0: it is not right. */
+uint64_t tfrecord_size(const uint8_t *header);
+
+/*
+ * Goes from header to header without a look at payloads, from the record at `at` on. Returns where
+ * the first one begins that does not end up to `end`, or whose header is not right.
+ */
+uint64_t tfrecord_skip_whole(const uint8_t *bytes, uint64_t at, uint64_t end);
+
 /*
  * The next record with both CRCs right; the reader then stands behind it (tfrecord_reader.offset,
  * maybe behind the bytes). STAGE_CORRUPT: a damaged one, likewise. STAGE_MORE: the bytes end before

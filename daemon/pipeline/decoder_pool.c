@@ -344,6 +344,10 @@ void decoder_pool_grant(struct decoder_pool *pool, uint32_t segment) {
         pthread_mutex_unlock(&pool->lock);
 }
 
+bool decoder_pool_has_idle(const struct decoder_pool *pool) {
+        return pool->running < pool->decoder_count;
+}
+
 unsigned decoder_pool_threads(const struct decoder_pool *pool) {
         return pool->decoder_count;
 }

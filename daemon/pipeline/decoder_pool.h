@@ -80,4 +80,7 @@ void decoder_pool_submit(struct decoder_pool *pool, struct decoder_task *task);
 unsigned decoder_pool_wants(const struct decoder_pool *pool);
 void decoder_pool_grant(struct decoder_pool *pool, uint32_t segment);
 
+/* A decoder has nothing to do. */
+bool decoder_pool_has_idle(const struct decoder_pool *pool);
+
 unsigned decoder_pool_threads(const struct decoder_pool *pool);

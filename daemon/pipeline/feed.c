@@ -44,6 +44,7 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         list_init(&feed->hungry);
         list_init(&feed->failed);
         list_init(&feed->parts);
+        list_init(&feed->leaving);
         list_init(&feed->refetches);
         list_init(&feed->kept);
         list_init(&feed->holding);
@@ -69,12 +70,19 @@ static void feed_drop_blocks(struct feed *feed) {
 }
 
 bool feed_has_tasks(const struct feed *feed) {
-        return feed->decoding || !list_is_empty(&feed->refetches);
+        return feed->decoding || !list_is_empty(&feed->refetches) || !list_is_empty(&feed->leaving);
 }
 
 void feed_free(struct feed *feed) {
         feed->decoding = false;
         list_for_each(node, &feed->refetches) list_owner(node, struct job, node)->decoding = false;
+        list_for_each(node, &feed->parts) list_owner(node, struct job, node)->decoding = false;
+        list_for_each(node, &feed->leaving) {
+                struct job *job = list_owner(node, struct job, node);
+
+                job->decoding = false;
+                job_end(job);
+        }
         part_drop_all(feed);
         refetch_drop_all(feed);
         part_decode_drop_carry(feed);

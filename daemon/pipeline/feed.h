@@ -32,6 +32,7 @@ struct feed {
         struct list failed;  /* in pipeline->failed while it waits for another try */
 
         struct list parts;          /* jobs that read new bytes, in file order */
+        struct list leaving;        /* of them, those that were given up while a decoder has them */
         struct list refetches;      /* jobs that read absent blocks again */
         struct list kept;           /* of them, those that are done and whose bytes are held */
         struct block_position next; /* everything before is published or skipped */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/pipeline/feed.h"
+#include "daemon/pipeline/part_ahead.h"
 #include "daemon/pipeline/reader_state.h"
 
 struct job *job_new(struct feed *feed) {
@@ -15,6 +16,7 @@ struct job *job_new(struct feed *feed) {
         job->feed = feed;
         list_init(&job->node);
         list_init(&job->in_reader);
+        list_init(&job->in_ahead);
         list_init(&job->task.node);
         return job;
 }
@@ -63,6 +65,7 @@ void job_end(struct job *job) {
         if (job->block)
                 job->block->job = NULL;
         job_uncommit(job);
+        part_ahead_drop(job);
         list_remove(&job->node);
         job->fetch = fetch_job_free(job->fetch);
         free(job);

@@ -20,11 +20,27 @@ struct job {
         struct fetch_result result; /* when it has arrived */
         /* a block fetched again; NULL: a part that is read for the first time */
         struct block *block;
-        struct decoder_task task; /* of a block fetched again */
-        /* likewise: the file as it was, should it be replaced while a decoder reads this */
+        struct decoder_task task; /* of a block fetched again, or a part that is decoded ahead */
+        /* the file as it was, should it be replaced while a decoder reads this */
         struct block_file identity;
-        /* likewise; if its block goes meanwhile, it ends when its decoder is done */
+        /* if its block or part goes meanwhile, it ends when its decoder is done */
         bool decoding;
+        /* of a part: decoded before its turn has come (part_ahead.h) */
+        uint64_t
+                first_record_offset; /* where its first record begins, as far as is known; else 0 */
+        enum {
+                JOB_AHEAD_NOT,
+                JOB_AHEAD_UNTAKEN,    /* its extents are held */
+                JOB_AHEAD_TAKEN,      /* its turn has come: they are published */
+                JOB_AHEAD_FOR_NOBODY, /* a decoder is at it, but they are not wanted any more */
+                JOB_AHEAD_NEVER,      /* was, and will not be again */
+        } ahead;
+        bool ahead_last;      /* what the decoder was told of the end of the file */
+        bool leaving;         /* given up, but a decoder is at it */
+        struct list in_ahead; /* in pipeline->ahead while its extents are held */
+        struct decoder_event *held;
+        size_t held_count, held_space;
+        void (*on_taken_done)(struct feed *feed, struct decoder_task *task);
         uint64_t committed_bytes;
         struct reader *charged; /* whose quota it uses, or NULL */
         struct list in_reader;  /* then: in its charged_jobs */

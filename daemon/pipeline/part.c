@@ -7,6 +7,7 @@
 
 #include "common/name_id.h"
 #include "daemon/pipeline/hold.h"
+#include "daemon/pipeline/part_ahead.h"
 #include "daemon/pipeline/part_decode.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/reread.h"
@@ -20,6 +21,17 @@ struct job *part_first(const struct feed *feed) {
         return list_is_empty(&feed->parts) ? NULL : list_owner(feed->parts.next, struct job, node);
 }
 
+void part_end(struct job *job) {
+        if (!job->decoding) {
+                job_end(job);
+                return;
+        }
+        part_ahead_drop(job);
+        job->leaving = true;
+        list_remove(&job->node);
+        list_append(&job->feed->leaving, &job->node);
+}
+
 void part_drop_all(struct feed *feed) {
         /* a decoder reads its bytes */
         struct job *keep = feed->decoding && !feed->bridging ? part_first(feed) : NULL;
@@ -28,11 +40,16 @@ void part_drop_all(struct feed *feed) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (job != keep)
-                        job_end(job);
+                        part_end(job);
         }
         feed->paused = false;
         reread_drop(feed);
         hold_check(feed);
+}
+
+bool part_is_at_end(const struct feed *feed, const struct job *job) {
+        return job->offset + job->result.size_bytes >= feed->file->listed_bytes &&
+               job->node.next == &feed->parts;
 }
 
 uint64_t part_held_offset(const struct feed *feed) {
@@ -202,7 +219,7 @@ static void part_read_whole(struct feed *feed, const struct job *job) {
 /* The file is shorter than the listing said: the parts behind this one have nothing. */
 static void part_is_last(struct feed *feed, struct job *last, uint64_t end) {
         while (last->node.next != &feed->parts)
-                job_end(list_owner(last->node.next, struct job, node));
+                part_end(list_owner(last->node.next, struct job, node));
         feed->file->listed_bytes = end;
         feed->issued_offset = end;
 }

@@ -23,6 +23,9 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
  */
 bool part_waiter_pays(const struct pipeline *pipeline);
 
+/* The file ends with the part that has arrived, as far as is known. */
+bool part_is_at_end(const struct feed *feed, const struct job *job);
+
 /* Where the bytes begin that the first part holds, with what was carried over to it. */
 uint64_t part_held_offset(const struct feed *feed);
 
@@ -34,6 +37,9 @@ bool part_accept(struct feed *feed, struct job *job);
 
 /* Gives up what is under way and asks again from what is needed next. */
 void part_ask_again(struct feed *feed);
+
+/* Ends a part; one that a decoder has ahead of its turn, when that is done. */
+void part_end(struct job *job);
 
 /* Ends all parts, but for one whose bytes a decoder reads; nothing is paused any more. */
 void part_drop_all(struct feed *feed);

@@ -7,6 +7,7 @@
 #include "daemon/frame/tfrecord.h"
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/part.h"
+#include "daemon/pipeline/part_ahead.h"
 #include "daemon/pipeline/publication.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/reread.h"
@@ -74,15 +75,20 @@ static bool bridge(struct feed *feed, const struct job *job) {
         return true;
 }
 
+static void task_done(struct feed *feed, struct decoder_task *task);
+
 /* Gives the next bytes to a decoder. False: the part has none that are needed. */
 static bool decode_part(struct feed *feed, struct job *job) {
         uint64_t end = job->offset + job->result.size_bytes;
-        bool last = end >= feed->file->listed_bytes && job->node.next == &feed->parts;
+        bool last = part_is_at_end(feed, job);
 
         feed->bridging = feed->carry_bytes > 0;
         if (feed_offset(feed) >= end && !feed->bridging)
                 return false;
         if (!feed->bridging) {
+                if (part_ahead_take(feed, job, last, task_done))
+                        return true;
+                job->first_record_offset = feed->search_offset ? 0 : feed->next.offset;
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last, NULL);
                 return true;
         }
@@ -112,7 +118,7 @@ static void part_done(struct feed *feed, struct job *job) {
                         feed->carry_bytes = feed->carry_space = end - offset;
                 }
         }
-        job_end(job);
+        part_end(job);
         if (more && !feed->bridging && offset < end && !feed->carry)
                 part_ask_again(feed);
 }
@@ -131,6 +137,7 @@ void part_decode_advance(struct feed *feed) {
         }
         if (!feed->decoding && list_is_empty(&feed->parts))
                 feed_rest(feed);
+        part_ahead_start(feed);
 }
 
 /* Remembers the last bytes before `next`, which an overlap is compared with. */
@@ -256,7 +263,7 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         if (feed->discard || feed->gone) {
                 feed->discard = false;
                 if (!feed->bridging && job)
-                        job_end(job);
+                        part_end(job);
                 part_decode_drop_carry(feed);
                 if (feed->gone && !feed_has_tasks(feed))
                         feed_end(feed);

@@ -199,6 +199,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         list_init(&pipeline->hungry);
         list_init(&pipeline->failed);
         list_init(&pipeline->requests);
+        list_init(&pipeline->ahead);
         uv_idle_init(loop, &pipeline->pass);
         uv_timer_init(loop, &pipeline->retry);
         hold_init(pipeline);

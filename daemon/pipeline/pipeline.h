@@ -55,7 +55,8 @@ struct pipeline_events {
 struct pipeline_counters {
         uint64_t extents, extent_bytes, records, damaged;
         uint64_t refetched_blocks, recycled_segments;
-        uint64_t reread_ranges; /* looked damaged, and were read again */
+        uint64_t parts_ahead, parts_ahead_dropped; /* decoded before their turn; of them, in vain */
+        uint64_t reread_ranges;                    /* looked damaged, and were read again */
 };
 
 int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,

@@ -42,6 +42,7 @@ struct pipeline {
 
         uv_idle_t pass; /* runs once in the next turn of the loop when something was touched */
         uv_timer_t retry;
+        struct list ahead;     /* parts that are decoded before their turn (part_ahead.h) */
         uv_timer_t reread;     /* looks at: */
         struct list rereading; /* feeds that wait for bytes to be read again (reread.h) */
         uv_timer_t hold;       /* looks at: */

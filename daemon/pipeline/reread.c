@@ -39,6 +39,10 @@ static void ask_for_part_again(struct feed *feed) {
         struct job *job = part_first(feed);
         uint64_t end = job->offset + job->size_bytes;
 
+        if (job->decoding) {
+                part_ask_again(feed); /* for nobody, but its bytes are read */
+                return;
+        }
         part_decode_drop_carry(feed);
         job->fetch = fetch_job_free(job->fetch);
         job->arrived = job->accepted = false;
@@ -62,6 +66,8 @@ static void reread_wait(struct feed *feed) {
         struct pipeline *pipeline = feed->pipeline;
 
         ask_for_part_again(feed);
+        if (list_is_empty(&feed->parts))
+                return;
         feed->reread.due_ns = uv_hrtime() + back_off_ns(feed);
         list_append(&pipeline->rereading, &feed->reread.node);
         if (!uv_is_active((uv_handle_t *)&pipeline->reread))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/log.h"
+#include "daemon/pipeline/part_ahead.h"
 #include "daemon/pipeline/reader_state.h"
 
 int residency_init(struct pipeline *pipeline) {
@@ -193,6 +194,8 @@ void residency_grant(struct pipeline *pipeline) {
         for (unsigned wants = decoder_pool_wants(pipeline->pool); wants > 0; wants--) {
                 uint32_t segment = residency_take(pipeline);
 
+                if (segment == RING_SEGMENT_NONE && part_ahead_drop_all(pipeline))
+                        segment = residency_take(pipeline);
                 if (segment == RING_SEGMENT_NONE)
                         /*
                          * every segment is open or pinned: the next acknowledgement or closed
