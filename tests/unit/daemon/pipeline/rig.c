@@ -120,7 +120,9 @@ void rig_end(void) {
         bool closed = false;
 
         ring_status(pipeline_ring(rig.pipeline), &status);
-        ck_assert_uint_eq(status.segments_pinned, 0);
+        if (list_is_empty(
+                    &rig.pipeline->ahead)) /* what is held for parts that wait for their turn */
+                ck_assert_uint_eq(status.segments_pinned, 0);
         pipeline_close(rig.pipeline, on_closed, &closed);
         uv_run(&rig.loop, UV_RUN_DEFAULT);
         ck_assert(closed);
@@ -167,6 +169,13 @@ struct catalog_file *rig_catalog_file(const struct rig_file *file) {
         return catalog_find_file(pipeline_catalog(rig.pipeline), file->id);
 }
 
+static bool any_decoding(const struct list *jobs) {
+        for (const struct list *node = jobs->next; node != jobs; node = node->next)
+                if (list_owner(node, struct job, node)->decoding)
+                        return true;
+        return false;
+}
+
 static bool any_tasks(void) {
         const struct catalog_source *source = rig.source;
 
@@ -174,14 +183,10 @@ static bool any_tasks(void) {
                 for (size_t k = 0; k < source->runs[i]->file_count; k++) {
                         const struct feed *feed = source->runs[i]->files[k]->blocks;
 
-                        if (!feed)
-                                continue;
-                        if (feed->decoding)
+                        if (feed &&
+                            (feed->decoding || any_decoding(&feed->parts) ||
+                             any_decoding(&feed->leaving) || any_decoding(&feed->refetches)))
                                 return true;
-                        for (const struct list *node = feed->refetches.next;
-                             node != &feed->refetches; node = node->next)
-                                if (list_owner(node, struct job, node)->decoding)
-                                        return true;
                 }
         return false;
 }
