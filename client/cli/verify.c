@@ -365,14 +365,36 @@ static int report(struct verify *verify, const char *shown) {
         return verify->damaged + verify->unreadable > 0 ? EXIT_DAMAGE : EXIT_GOOD;
 }
 
+/* A daemon that was told not to look at payloads has not seen all damage. */
+static int check_checksum(const struct arguments *arguments, struct hr_connection *connection) {
+        CLEANUP(freep) char *text = NULL;
+        int r = hr_call(connection, "status", NULL, &text);
+        json_t *status;
+        bool looks;
+
+        if (r)
+                return command_failed(connection, "status", r);
+        status = json_loads(text, 0, NULL);
+        looks = strcmp(text_of(status, "checksum"), "length-only") != 0;
+        json_decref(status);
+        if (looks)
+                return EXIT_GOOD;
+        complain(arguments->shown, "the daemon does not check payloads (checksum is length-only)",
+                 "set checksum to always in its configuration");
+        return EXIT_DAMAGE;
+}
+
 static int verify_connection(const struct arguments *arguments, struct hr_connection *connection) {
         struct verify verify = { .connection = connection,
                                  .is_json = arguments->is_json,
                                  .reasons = json_object() };
-        int r = command_wait_loaded(connection, arguments->shown);
-        int code = r ? command_failed(connection, arguments->shown, r)
-                     : command_check_prefix(connection, arguments->shown);
+        int code = check_checksum(arguments, connection);
+        int r = code == EXIT_GOOD ? command_wait_loaded(connection, arguments->shown) : 0;
 
+        if (r)
+                code = command_failed(connection, arguments->shown, r);
+        if (code == EXIT_GOOD)
+                code = command_check_prefix(connection, arguments->shown);
         if (code == EXIT_GOOD)
                 code = report(&verify, arguments->shown);
         json_decref(verify.reasons);

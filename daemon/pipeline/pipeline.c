@@ -326,3 +326,7 @@ struct fetch *pipeline_fetch(struct pipeline *pipeline) {
 const struct pipeline_counters *pipeline_counters(const struct pipeline *pipeline) {
         return &pipeline->counters;
 }
+
+bool pipeline_checks_payloads(const struct pipeline *pipeline) {
+        return !pipeline->options.length_crc_only;
+}

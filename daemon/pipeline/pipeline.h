@@ -78,6 +78,7 @@ int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *
 struct catalog *pipeline_catalog(struct pipeline *pipeline);
 struct ring *pipeline_ring(struct pipeline *pipeline);
 struct fetch *pipeline_fetch(struct pipeline *pipeline);
+bool pipeline_checks_payloads(const struct pipeline *pipeline);
 const struct pipeline_counters *pipeline_counters(const struct pipeline *pipeline);
 
 /* How many readers the ring has room for at once. */

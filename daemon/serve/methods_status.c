@@ -113,12 +113,13 @@ int methods_status(struct rpc_call *call, json_t **ret_result) {
 
         ring_status(pipeline_ring(pipeline), &ring);
         *ret_result = json_pack(
-                "{s:s, s:I, s:o, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "server",
+                "{s:s, s:I, s:o, s:f, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "server",
                 options->version, "pid", (json_int_t)getpid(), "instance",
                 name_id(ring.instance_id), "uptime_s", (double)server_uptime_ns(peer->server) / 1e9,
-                "private", options->socket_path == NULL, "ring", ring_object(&ring), "memory",
-                memory_object(fetch, options->inflight_bytes), "counters",
-                counters_object(pipeline_counters(pipeline), fetch), "endpoints",
+                "private", options->socket_path == NULL, "checksum",
+                pipeline_checks_payloads(pipeline) ? "always" : "length-only", "ring",
+                ring_object(&ring), "memory", memory_object(fetch, options->inflight_bytes),
+                "counters", counters_object(pipeline_counters(pipeline), fetch), "endpoints",
                 endpoint_rows(pipeline_fetch(pipeline)), "sessions", session_rows(peer->server),
                 "sources", methods_source_rows(peer->server));
         return *ret_result ? 0 : -ENOMEM;

@@ -121,6 +121,14 @@ def test_a_daemon_that_has_read_them_before_names_them_too(tmp_path):
         assert below["files"] == 1 and {row["run"] for row in below["places"]} == {"."}
 
 
+def test_a_daemon_that_does_not_look_cannot_tell(tmp_path):
+    write_damaged(tmp_path / "logs" / "a" / "events.out.tfevents.1.x", 4, 0)
+    with Running(tmp_path, "--set", "checksum=length-only", tmp_path / "logs") as daemon:
+        result = headrace("verify", "--socket", daemon.path, tmp_path / "logs")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert b"checksum is length-only" in result.stderr and b"set checksum to always" in result.stderr
+
+
 def test_pages_of_damage(tmp_path):
     """The method itself: any limit, any place to go on from."""
     places = write_damaged(tmp_path / "logs/events.out.tfevents.1.x", 300, 50)

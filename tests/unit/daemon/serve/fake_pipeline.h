@@ -78,6 +78,11 @@ size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *
         return 1;
 }
 
+bool pipeline_checks_payloads(const struct pipeline *pipeline) {
+        (void)pipeline;
+        return true;
+}
+
 const struct pipeline_counters *pipeline_counters(const struct pipeline *pipeline) {
         return &pipeline->counters;
 }
