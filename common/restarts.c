@@ -94,8 +94,10 @@ static double end_of(const struct restarts_file *file) {
 /* Whoever is left may have ended. */
 static void turn_to(struct restarts_run *run, struct restarts_file *file) {
         if (run->file) {
-                run->least_end = run->was_left ? fmin(run->least_end, end_of(run->file))
-                                               : end_of(run->file);
+                double end = end_of(run->file);
+
+                if (!run->was_left || end < run->least_end)
+                        run->least_end = end;
                 run->was_left = true;
         }
         run->file = file;
