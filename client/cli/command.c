@@ -45,6 +45,17 @@ static error_t parse_common(int key, char *argument, struct argp_state *state) {
 
 const struct argp common_argp = { .options = common_options, .parser = parse_common };
 
+/* --private is still known, so that what is said of it is more than that it is not. */
+static const struct argp_option running_options[] = {
+        { "socket", OPTION_SOCKET, "PATH", 0, "Use the daemon that listens there, and no other",
+          10 },
+        { "private", OPTION_PRIVATE, NULL, OPTION_HIDDEN, NULL, 10 },
+        { "verbose", 'v', NULL, 0, "Say which daemon it is, and what its memory holds", 10 },
+        { 0 },
+};
+
+const struct argp running_argp = { .options = running_options, .parser = parse_common };
+
 /* ---- Messages -------------------------------------------------------------------------------- */
 
 void complain(const char *thing, const char *reason, const char *way_out) {

@@ -20,14 +20,14 @@ enum exit_code {
 
 /*
  * Options that every command has; they are children of its own parser, whose input is struct
- * common.
+ * common. running_argp is for commands that start no daemon.
  */
 struct common {
         const char *socket;
         bool is_private, verbose;
 };
 
-extern const struct argp common_argp;
+extern const struct argp common_argp, running_argp;
 
 /* One subcommand. */
 struct command {

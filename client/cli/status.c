@@ -41,12 +41,13 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         }
 }
 
-static const struct argp_child children[] = { { &common_argp, 0, "Daemon:", 10 }, { 0 } };
+static const struct argp_child children[] = { { &running_argp, 0, "Daemon:", 10 }, { 0 } };
 static const struct argp argp = {
         options,
         parse,
         NULL,
-        "Says what the running daemon does: its sources, its memory, its sessions."
+        "Says what the running daemon does, in one line for every source: its state, how many of "
+        "its runs are read, what is damaged, and the requests so far."
         "\vExit codes: 0 all good, 1 some records are damaged or files unreadable, 2 usage, 3 no "
         "daemon runs or a source cannot be "
         "listed.",
@@ -88,7 +89,8 @@ static int count_runs(struct hr_connection *connection, const json_t *source,
         return command_pages(connection, "runs", "runs", params, on_run, ret_counts);
 }
 
-static void print_source(const json_t *source, const struct run_counts *counts) {
+/* Reads are counted for all sources together: beside one of several only its listings are told. */
+static void print_source(const json_t *source, const struct run_counts *counts, bool is_alone) {
         json_t *age = json_object_get(source, "listed_age_s"),
                *requests = json_object_get(source, "requests");
         char done[HUMAN_SIZE], all[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE],
@@ -106,8 +108,11 @@ static void print_source(const json_t *source, const struct run_counts *counts) 
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
         if (json_is_number(age))
                 printf("  last look %s ago", human_age(when, json_number_value(age)));
-        printf("  %s requests\n",
-               human_count(count, number_of(requests, "list") + number_of(requests, "read")));
+        if (is_alone)
+                printf("  %s requests\n", human_count(count, number_of(requests, "list") +
+                                                                     number_of(requests, "read")));
+        else
+                printf("  %s listings\n", human_count(count, number_of(requests, "list")));
 }
 
 /* Names what is wrong with a source; the exit code that stands for it. */
@@ -129,17 +134,18 @@ static int judge_source(const json_t *source) {
 
 static void print_ring(const json_t *status) {
         json_t *ring = json_object_get(status, "ring"), *memory = json_object_get(status, "memory");
-        char size[HUMAN_SIZE], used[HUMAN_SIZE], all[HUMAN_SIZE], inflight[HUMAN_SIZE],
-                limit[HUMAN_SIZE];
+        char used[HUMAN_SIZE], all[HUMAN_SIZE], inflight[HUMAN_SIZE];
+        size_t sessions = json_array_size(json_object_get(status, "sessions"));
 
-        printf("ring %s (%s pages), %s of %s segments used, %lld pinned; in flight %s of %s; %zu "
-               "sessions\n",
-               human_bytes(size, (uint64_t)number_of(ring, "size_bytes")),
-               text_of(ring, "tier", "?"), human_count(used, number_of(ring, "segments_used")),
+        /* The limits in the unit in which they are configured, and in which --check shows them. */
+        printf("ring %lld MiB (%s pages), %s of %s segments used, %lld pinned; in flight %s of "
+               "%lld MiB; %zu session%s\n",
+               (long long)number_of(ring, "size_bytes") >> 20, text_of(ring, "tier", "?"),
+               human_count(used, number_of(ring, "segments_used")),
                human_count(all, number_of(ring, "segments")), (long long)number_of(ring, "pinned"),
                human_bytes(inflight, (uint64_t)number_of(memory, "inflight_bytes")),
-               human_bytes(limit, (uint64_t)number_of(memory, "inflight_limit_bytes")),
-               json_array_size(json_object_get(status, "sessions")));
+               (long long)number_of(memory, "inflight_limit_bytes") >> 20, sessions,
+               sessions == 1 ? "" : "s");
 }
 
 static void print_daemon(const struct hr_connection *connection, const json_t *status) {
@@ -152,42 +158,57 @@ static void print_daemon(const struct hr_connection *connection, const json_t *s
         print_ring(status);
 }
 
-static int print_sources(struct hr_connection *connection, const json_t *status, int *code) {
-        json_t *source;
-        size_t index;
+static void print_reads(const json_t *counters) {
+        int64_t reads = number_of(counters, "reads");
+        char text[HUMAN_SIZE];
 
-        json_array_foreach(json_object_get(status, "sources"), index, source) {
+        printf("all sources: %s read%s of files\n", human_count(text, reads),
+               reads == 1 ? "" : "s");
+}
+
+static int print_sources(struct hr_connection *connection, const json_t *status) {
+        json_t *sources = json_object_get(status, "sources"), *source;
+        size_t index, count = json_array_size(sources);
+
+        json_array_foreach(sources, index, source) {
                 struct run_counts counts;
-                int r = count_runs(connection, source, &counts), found = judge_source(source);
+                int r = count_runs(connection, source, &counts);
 
                 if (r)
                         return r;
-                print_source(source, &counts);
-                *code = found > *code ? found : *code;
+                print_source(source, &counts, count == 1);
         }
-        if (index == 0)
+        if (count == 0)
                 puts("no sources");
+        if (count > 1)
+                print_reads(json_object_get(status, "counters"));
         return 0;
 }
 
 static int show(const struct arguments *arguments, struct hr_connection *connection) {
         CLEANUP(freep) char *text = NULL;
         int r = hr_call(connection, "status", NULL, &text), code = EXIT_GOOD;
-        json_t *status;
+        json_t *status, *source;
+        size_t index;
 
         if (r)
                 return command_failed(connection, "status", r);
+        status = json_loads(text, 0, NULL);
+        json_array_foreach(json_object_get(status, "sources"), index, source) {
+                int found = judge_source(source);
+
+                code = found > code ? found : code;
+        }
         if (arguments->is_json) {
                 puts(text);
         } else {
-                status = json_loads(text, 0, NULL);
                 if (arguments->common.verbose)
                         print_daemon(connection, status);
-                r = print_sources(connection, status, &code);
-                json_decref(status);
-                if (r)
-                        return command_failed(connection, "status", r);
+                r = print_sources(connection, status);
         }
+        json_decref(status);
+        if (r)
+                return command_failed(connection, "status", r);
         if (fflush(stdout) != 0 && errno != EPIPE) {
                 complain("standard output", strerror(errno), NULL);
                 code = EXIT_DAMAGE;

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import socket
 import subprocess
@@ -65,11 +66,13 @@ class Running:
 
 
 def test_help_and_usage():
-    for arguments in (["--help"], ["ls", "--help"], ["dump", "--help"], ["status", "--help"], ["--version"]):
+    for arguments in (["--help"], ["ls", "--help"], ["dump", "--help"], ["verify", "--help"], ["status", "--help"],
+                      ["--version"]):
         done = headrace(*arguments)
         assert done.returncode == 0 and done.stdout and not done.stderr, arguments
     for arguments in ([], ["nonsense"], ["ls"], ["dump"], ["dump", "a", "b"], ["dump", "--format=xml", "a"], ["dump", "--payload=x", "a"],
-                      ["ls", "--nonsense", "a"], ["status", "x"], ["dump", "--transport=tcp", "a"], ["ls", ""]):
+                      ["ls", "--nonsense", "a"], ["status", "x"], ["dump", "--transport=tcp", "a"], ["ls", ""],
+                      ["verify"], ["verify", "--follow", "a"], ["dump", "--purge=x", "a"], ["status", "--private"]):
         done = headrace(*arguments)
         assert done.returncode == 2 and done.stderr and not done.stdout, arguments
 
@@ -256,6 +259,37 @@ def test_running_daemon_is_used_for_what_it_has(tmp_path):
         assert done.returncode == 0 and str(root).encode() in done.stdout
         assert json.loads(headrace("status", "--json").stdout)["sources"][0]["url"] == str(root)
         assert headrace("ls", "--socket", directory / "headrace.sock", tmp_path).returncode == 3
+
+
+def test_status_of_several_sources(tmp_path):
+    """Reads are the daemon's, so no source has them; the exit code is the same in either form."""
+    roots = [write_tree(tmp_path / name, runs=2, steps=5) for name in ("one", "two")]
+    path = sorted(roots[1].rglob("*tfevents*"))[0]
+    path.write_bytes(path.read_bytes() + b"x" * 50)
+    directory = tmp_path / "run/headrace"
+    directory.mkdir()
+    with Running(directory, "-m", "8M", *roots):
+        for root in roots:
+            headrace("ls", root)
+        done = headrace("status", "-v")
+        assert done.returncode == headrace("status", "--json").returncode == 1
+        lines = done.stdout.decode().splitlines()
+        assert re.match(r"ring 8 MiB \(.*; in flight .* of 256 MiB; 0 sessions$", lines[1])
+        assert [re.match(r"(.*)  ok  2/2 runs  damaged [01].*  last look \d+ s ago  \d+ listings$", line).group(1) for line in lines[2:4]] \
+            == [str(root) for root in roots]
+        assert re.match(r"all sources: \d+ reads of files$", lines[4]) and len(lines) == 5
+    assert b"--private" not in headrace("status", "--help").stdout
+    assert b"status asks the daemon that runs" in headrace("status", "--private").stderr
+
+
+def test_status_of_a_source_that_fails(tmp_path):
+    directory = tmp_path / "run/headrace"
+    directory.mkdir()
+    with Running(directory, tmp_path / "none"):
+        headrace("ls", tmp_path / "none")
+        for arguments in ([], ["--json"]):
+            done = headrace("status", *arguments)
+            assert done.returncode == 3 and done.stdout and b"No such file" in done.stderr, arguments
 
 
 def test_status_without_a_daemon():
