@@ -30,16 +30,17 @@ void command_place_text(const json_t *place, char *ret_text, size_t size) {
         long long offset = json_integer_value(json_object_get(place, "offset"));
         long long bytes = json_integer_value(json_object_get(place, "bytes"));
         long long ring = json_integer_value(json_object_get(place, "ring_bytes"));
+        const char *s = bytes == 1 ? "" : "s";
 
         if (reason && strncmp(reason, "not an event file", 17) == 0)
-                snprintf(ret_text, size, "%s, %lld bytes skipped", reason, bytes);
+                snprintf(ret_text, size, "%s, %lld byte%s skipped", reason, bytes, s);
         else if (ring > 0)
                 snprintf(ret_text, size,
-                         "%s at offset %lld, %lld bytes skipped: its names need a ring of %lldM",
-                         reason ? reason : "damaged", offset, bytes, ring >> 20);
+                         "%s at offset %lld, %lld byte%s skipped: its names need a ring of %lldM",
+                         reason ? reason : "damaged", offset, bytes, s, ring >> 20);
         else
-                snprintf(ret_text, size, "%s at offset %lld, %lld bytes skipped",
-                         reason ? reason : "damaged", offset, bytes);
+                snprintf(ret_text, size, "%s at offset %lld, %lld byte%s skipped",
+                         reason ? reason : "damaged", offset, bytes, s);
 }
 
 static void name_places(const char *path, const json_t *row, json_int_t damaged) {

@@ -151,7 +151,7 @@ static const struct argp argp = {
         parse,
         "URL",
         "Writes the records below a URL or directory, sorted by run, file and offset: the same to "
-        "the byte each time.  Points that a restart of their series withdraws are left out."
+        "the byte each time.  Points that a restart withdraws are left out; see --purge."
         "\vGlobs are those of the shell, where * matches / too. Exit codes: 0 all good, 1 some "
         "records are damaged or "
         "files unreadable (named on standard error), 2 usage, 3 the source cannot be listed.",
@@ -330,9 +330,14 @@ static void report_left_out(const struct dump *dump) {
 
         if (!dump->holds || !dump->held.left_out)
                 return;
-        snprintf(text, sizeof(text), "%llu points are left out: restarts withdraw them",
-                 (unsigned long long)dump->held.left_out);
-        complain(dump->arguments->shown, text, "--purge=none writes them, too");
+        if (dump->held.left_out == 1)
+                snprintf(text, sizeof(text), "1 point is left out: a restart withdraws it");
+        else
+                snprintf(text, sizeof(text), "%llu points are left out: restarts withdraw them",
+                         (unsigned long long)dump->held.left_out);
+        complain(dump->arguments->shown, text,
+                 dump->held.left_out == 1 ? "--purge=none writes it, too"
+                                          : "--purge=none writes them, too");
 }
 
 /* Lines could not be held, so that nobody knows which of them stand. */

@@ -216,8 +216,8 @@ static void on_unfinished(struct verify *verify, const json_t *file, int64_t off
                 print_row(verify, row);
                 return;
         }
-        snprintf(text, sizeof(text), "not written yet from offset %lld on, %lld bytes",
-                 (long long)offset, (long long)bytes);
+        snprintf(text, sizeof(text), "not written yet from offset %lld on, %lld byte%s",
+                 (long long)offset, (long long)bytes, bytes == 1 ? "" : "s");
         print_line(verify, file, text);
 }
 

@@ -221,6 +221,8 @@ def test_csv_leaves_out_as_well(tmp_path):
     assert [(row[0], row[2], row[3]) for row in rows[1:]] == \
         [("a", "0", f"{WALL}"), ("a", "1", f"{WALL + 1}"), ("a", "2", f"{WALL + 2}"), ("a", "3", f"{WALL + 3}"), ("b", "0", f"{WALL}")]
     assert b"2 points are left out" in done.stderr and done.returncode == 0
+    write(tmp_path / "c" / (NAME % 1), version(0), *(event(step, step) for step in (0, 1, 1)))
+    assert b"1 point is left out" in headrace("dump", tmp_path / "c", "--format", "csv").stderr
 
 
 def test_files_of_a_run_come_in_the_order_of_their_names(tmp_path):

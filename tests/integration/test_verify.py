@@ -197,6 +197,14 @@ def test_names_that_need_a_larger_ring(tmp_path):
         assert code == 0 and report["records"] == 3
 
 
+def test_one_byte(tmp_path):
+    path = tmp_path / "events.out.tfevents.1.x"
+    path.write_bytes(record(scalar(1)) + b"\0")
+    assert headrace("verify", tmp_path).stdout.decode().splitlines()[0].endswith(" on, 1 byte")
+    path.write_bytes(record(scalar(1)) + b"x" + record(scalar(2)))
+    assert headrace("verify", tmp_path).stdout.decode().splitlines()[0].endswith(", 1 byte skipped")
+
+
 def test_what_people_see(tmp_path):
     root = write_tree(tmp_path / "logs", runs=2, steps=10)
     done = headrace("verify", root)
