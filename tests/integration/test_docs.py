@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("HEADRACE_BUILD", "build")
 DOCUMENTS = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md")], key=str)
 PAGES = sorted(TOP.glob("docs/man/*.[1-8]"))
-COMMANDS = {"headrace": [[], ["ls"], ["dump"], ["status"]], "headraced": [[]]}
+COMMANDS = {"headrace": [[], ["ls"], ["dump"], ["verify"], ["status"]], "headraced": [[]]}
 TYPE_BYTES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 
@@ -87,6 +87,27 @@ def test_manual_page_has_every_option(program):
     assert short <= set(re.findall(r"(?<![\w-])-([A-Za-z])\b", text))
 
 
+def test_manual_page_shows_every_command():
+    """Each in the synopsis, with all of its options, and with a section of its own."""
+    commands = re.findall(r"^  (\w+) .*$", subprocess.run([BUILD / "headrace", "--help"], check=True, capture_output=True,
+                                                          text=True).stdout.split("Commands:")[1], re.M)
+    assert commands == [command[0] for command in COMMANDS["headrace"][1:]]
+    source = read("docs/man/headrace.1")
+    synopsis = source.split(".Sh SYNOPSIS")[1].split(".Sh DESCRIPTION")[0]
+    shown = {part.split()[1]: set(re.findall(r"Fl -([a-z-]+)", part)) for part in synopsis.split(".Nm\n")[1:]}
+    assert list(shown) == commands
+    for command in commands:
+        text = subprocess.run([BUILD / "headrace", command, "--help"], check=True, capture_output=True, text=True).stdout
+        assert shown[command] == set(re.findall(r"^ .*--([a-z-]+)", text, re.M)) - {"help", "usage", "version", "verbose"}, command
+        assert f"\n.Ss headrace {command}" in source
+
+
+@named(PAGES)
+def test_quotes_of_manual_pages_end(path):
+    """A quotation that goes on to the end of its line takes the next ones into it."""
+    assert not re.findall(r"\u2018[^\u2019\n]*\u2018|\u2019\u2019", page_text(path))
+
+
 @named(PAGES)
 def test_manual_page_has_no_other_option(path):
     known = options_of("headrace")[0] | options_of("headraced")[0]
@@ -112,6 +133,32 @@ def test_library_page_has_every_function():
     public = set(re.findall(r"\b(hr_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", read("client/include/headrace.h"), flags=re.S)))
     assert "hr_open" in public
     assert public == set(re.findall(r"^\.Fn (hr_\w+) ", read("docs/man/libheadrace.3").split(".Sh DESCRIPTION")[0], re.M))
+
+
+# ---- What is shown of output ------------------------------------------------------------------------------------------------------
+
+
+def shown_runs(text):
+    """The commands of a document's code blocks that come with output, and it."""
+    for block in re.findall(r"^```\n(\$ .*?)^```$", text, re.M | re.S):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            if output:
+                yield command, output
+
+
+def test_readme_shows_what_comes(tmp_path):
+    """Of commands whose output is the same everywhere: no ages and no sizes of the machine."""
+    commands = dict(shown_runs(read("README.md")))
+    commands = {command: output for command, output in commands.items() if re.match(r"build/headrace (dump|verify) ", command)}
+    assert len(commands) == 3
+    (tmp_path / "run").mkdir(mode=0o700)
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "run"), "TMPDIR": str(tmp_path)}
+    for command, output in commands.items():
+        typed = command.replace("build/", f"{BUILD}/", 1).replace("/tmp/logs", "tests/data/fixtures/keras")
+        done = subprocess.run(typed, shell=True, cwd=TOP, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=60)
+        assert done.stdout == output, command
 
 
 # ---- Layouts ---------------------------------------------------------------------------------------------------------------------
