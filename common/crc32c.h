@@ -9,8 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/crc32c_short.h"
+
+/*
+ * Below this the call into isa-l and its folding cost more than the instruction, which has a
+ * latency of 3 for 8 bytes.
+ */
+#define CRC32C_LONG_SPAN_BYTES 256
+
+/* crc32c_extend() of many bytes. */
+uint32_t crc32c_extend_long(uint32_t crc, const void *bytes, size_t size_bytes);
+
 /* The CRC of what crc is the CRC of, and then these bytes. crc 0: of these bytes alone. */
-uint32_t crc32c_extend(uint32_t crc, const void *bytes, size_t size_bytes);
+static inline uint32_t crc32c_extend(uint32_t crc, const void *bytes, size_t size_bytes) {
+        return size_bytes >= CRC32C_LONG_SPAN_BYTES ? crc32c_extend_long(crc, bytes, size_bytes)
+                                                    : ~crc32c_short(~crc, bytes, size_bytes);
+}
 
 static inline uint32_t crc32c(const void *bytes, size_t size_bytes) {
         return crc32c_extend(0, bytes, size_bytes);
