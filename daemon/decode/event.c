@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common Event (wall time, step, one summary with one simple value) is read in one pass.
- * Everything that a parser would look into is looked into before the first value is given out; the
- * values of a larger summary are read again one by one.
+ * The common Event (wall time, step, one summary with one simple value) is read in one pass, without
+ * a loop over fields where they stand as writers put them. Everything that a parser would look into
+ * is looked into before the first value is given out; the values of a larger summary are read again
+ * one by one.
  */
 #include "daemon/decode/event.h"
 
@@ -277,7 +278,58 @@ static bool read_member(struct event *event, uint32_t *member, const struct prot
         }
 }
 
-int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event) {
+/* ---- One number as writers put it ------------------------------------------------------------ */
+
+#define WALL_TIME_BYTES 9 /* with its key, as all of these */
+#define SIMPLE_VALUE_BYTES 5
+#define BEFORE_TAG_BYTES 6 /* keys and sizes of summary, value and tag, one byte each */
+
+/*
+ * summary{value{tag, simple_value}} and nothing else: every byte from `at` on is accounted for, with
+ * sizes of one byte. The tag is then what lies between.
+ */
+static bool is_scalar_summary(const uint8_t *at, uint64_t size) {
+        return size >= BEFORE_TAG_BYTES + SIMPLE_VALUE_BYTES && size < 0x82 && at[0] == BYTES(5) &&
+               at[1] == size - 2 && at[2] == BYTES(1) && at[3] == size - 4 && at[4] == BYTES(1) &&
+               at[5] == size - BEFORE_TAG_BYTES - SIMPLE_VALUE_BYTES &&
+               at[size - SIMPLE_VALUE_BYTES] == FIXED32(2);
+}
+
+/*
+ * An Event of a wall time, a step unless it is 0, and one number, in the order of their field
+ * numbers: nearly every Event there is. False: it is another, or has its fields in another order.
+ */
+static bool read_scalar(const uint8_t *payload, uint64_t size_bytes, struct event *event) {
+        struct protobuf_reader reader = { payload + WALL_TIME_BYTES, payload + size_bytes, false };
+        uint64_t step = 0, size;
+
+        if (size_bytes <= WALL_TIME_BYTES || payload[0] != FIXED64(1))
+                return false;
+        if (*reader.at == VARINT(2)) {
+                reader.at++;
+                if (!protobuf_varint(&reader, &step))
+                        return false;
+        }
+        size = (uint64_t)(reader.end - reader.at);
+        if (!is_scalar_summary(reader.at, size))
+                return false;
+        memcpy(&event->wall_time, payload + 1, sizeof(event->wall_time));
+        event->step = (int64_t)step;
+        event->what = EVENT_VALUES;
+        event->session_status = 0;
+        event->value_count = 1;
+        event->first.tag.at = reader.at + BEFORE_TAG_BYTES;
+        event->first.tag.size = size - BEFORE_TAG_BYTES - SIMPLE_VALUE_BYTES;
+        event->first.written_as = EXTENT_WRITTEN_SIMPLE_VALUE;
+        event->first.has_metadata = false;
+        memcpy(&event->first.simple_value, reader.end - 4, 4);
+        event->summaries.rest.size = 0;
+        return true;
+}
+
+/* ---- Any Event ------------------------------------------------------------------------------- */
+
+static int read_event(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event) {
         struct protobuf_reader reader = { payload, payload + size_bytes, false };
         struct protobuf_field field;
         const uint8_t *begin = payload;
@@ -298,6 +350,12 @@ int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_
                         return STAGE_CORRUPT;
         }
         return reader.malformed ? STAGE_CORRUPT : 0;
+}
+
+int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event) {
+        return read_scalar(payload, size_bytes, ret_event)
+                       ? 0
+                       : read_event(payload, size_bytes, ret_event);
 }
 
 void event_cursor_init(struct event_cursor *cursor, const struct event *event) {

@@ -64,6 +64,12 @@ struct event {
         struct event_parts summaries; /* of a summary */
 };
 
+/* One number without metadata: all there is to it is its tag and the bits. */
+static inline bool event_is_scalar(const struct event *event) {
+        return event->value_count == 1 && event->first.written_as == EXTENT_WRITTEN_SIMPLE_VALUE &&
+               !event->first.has_metadata;
+}
+
 /* STAGE_CORRUPT: no parser would take these bytes as an Event. */
 int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event);
 

@@ -275,6 +275,116 @@ START_TEST(as_tensorboard_reads_it) {
 }
 END_TEST
 
+/* ---- One number: the short way and the long one ----------------------------------------------- */
+
+#define UNKNOWN_FIELD_BYTES 2 /* field 15, a varint: what the short way does not know */
+#define SCALAR_BYTES_MOST 400
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t size) {
+        memcpy(at, bytes, size);
+        return at + size;
+}
+
+static uint8_t *put_size(uint8_t *at, size_t size) {
+        if (size >= 0x80)
+                *at++ = (uint8_t)(size | 0x80);
+        *at++ = (uint8_t)(size >= 0x80 ? size >> 7 : size);
+        return at;
+}
+
+/* step: as it is on the wire, with its key. */
+static size_t make_scalar(const char *step, size_t step_size, size_t tag_size, uint8_t *ret_bytes) {
+        size_t value = 1 + (tag_size < 0x80 ? 1 : 2) + tag_size + 5;
+        size_t summary = 1 + (value < 0x80 ? 1 : 2) + value;
+        uint8_t *at = put(ret_bytes, "\x09\x00\x00\xe0\xa9\x84\x8c\xd9\x41", 9);
+
+        at = put(at, step, step_size);
+        *at++ = 0x2a;
+        at = put_size(at, summary);
+        *at++ = 0x0a;
+        at = put_size(at, value);
+        *at++ = 0x0a;
+        at = put_size(at, tag_size);
+        memset(at, 't', tag_size);
+        at = put(at + tag_size, "\x15\x00\x00\x80\x3f", 5);
+        return (size_t)(at - ret_bytes);
+}
+
+/* The same bytes, and behind a field that says nothing: the same Event. */
+static void check_both_ways(const uint8_t *bytes, size_t size) {
+        uint8_t longer[UNKNOWN_FIELD_BYTES + SCALAR_BYTES_MOST] = { 0x78, 0 };
+        struct event one, other;
+        int r = event_decode(bytes, size, &one);
+
+        memcpy(longer + UNKNOWN_FIELD_BYTES, bytes, size);
+        ck_assert_int_eq(r, event_decode(longer, UNKNOWN_FIELD_BYTES + size, &other));
+        if (r)
+                return;
+        ck_assert_int_eq(memcmp(&one.wall_time, &other.wall_time, sizeof(double)), 0);
+        ck_assert_int_eq(one.step, other.step);
+        ck_assert_int_eq(one.what, other.what);
+        ck_assert_int_eq(one.session_status, other.session_status);
+        ck_assert_uint_eq(one.value_count, other.value_count);
+        if (one.value_count == 0 || one.what != EVENT_VALUES)
+                return;
+        ck_assert_uint_eq(one.first.written_as, other.first.written_as);
+        ck_assert_int_eq(one.first.has_metadata, other.first.has_metadata);
+        ck_assert_uint_eq(one.first.tag.size, other.first.tag.size);
+        ck_assert_int_eq(memcmp(one.first.tag.at, other.first.tag.at, one.first.tag.size), 0);
+        if (event_is_scalar(&one))
+                ck_assert_uint_eq(one.first.simple_value, other.first.simple_value);
+}
+
+/* Cut anywhere, and with any one bit the other way round. */
+static void check_around(const uint8_t *bytes, size_t size) {
+        uint8_t wrong[SCALAR_BYTES_MOST];
+
+        for (size_t cut = 0; cut <= size; cut++)
+                check_both_ways(bytes, cut);
+        for (size_t bit = 0; bit < 8 * size; bit++) {
+                memcpy(wrong, bytes, size);
+                wrong[bit / 8] ^= (uint8_t)(1u << bit % 8);
+                check_both_ways(wrong, size);
+        }
+}
+
+START_TEST(a_number_is_read_alike_either_way) {
+        static const struct {
+                const char *bytes;
+                size_t size;
+                int64_t value; /* INT64_MAX: refused */
+        } steps[] = {
+                { "", 0, 0 },
+                { "\x10\x00", 2, 0 },
+                { "\x10\x7f", 2, 127 },
+                { "\x10\x80\x01", 3, 128 },
+                { "\x10\xff\xff\x03", 4, 65535 },
+                { "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, -1 },
+                { "\x10\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 12, INT64_MAX },
+        };
+        /* sizes around those at which tag, value and summary need two bytes for theirs */
+        static const size_t tag_sizes[] = { 0, 1, 17, 117, 118, 119, 120, 121, 122, 127, 128, 300 };
+        uint8_t bytes[SCALAR_BYTES_MOST];
+        struct event event;
+
+        for (size_t s = 0; s < ARRAY_SIZE(steps); s++)
+                for (size_t t = 0; t < ARRAY_SIZE(tag_sizes); t++) {
+                        size_t size = make_scalar(steps[s].bytes, steps[s].size, tag_sizes[t],
+                                                  bytes);
+
+                        check_around(bytes, size);
+                        if (event_decode(bytes, size, &event)) {
+                                ck_assert_int_eq(steps[s].value, INT64_MAX);
+                                continue;
+                        }
+                        ck_assert_int_eq(event.step, steps[s].value);
+                        ck_assert(event_is_scalar(&event));
+                        ck_assert_uint_eq(event.first.tag.size, tag_sizes[t]);
+                        ck_assert_uint_eq(event.first.simple_value, 0x3f800000);
+                }
+}
+END_TEST
+
 START_TEST(nothing_is_an_event) {
         struct event event;
 
@@ -284,4 +394,5 @@ START_TEST(nothing_is_an_event) {
 }
 END_TEST
 
-RUNNER_MAIN("decode/event", as_tensorboard_reads_it, nothing_is_an_event)
+RUNNER_MAIN("decode/event", as_tensorboard_reads_it, a_number_is_read_alike_either_way,
+            nothing_is_an_event)
