@@ -14,6 +14,8 @@
 
 #define TENSOR_DEPTH 3
 
+#define POINT_BYTES 10 /* of a tensor that is one float */
+
 /* float8_val: not repeated, one byte for each element. */
 #define BYTE_FIELD 18
 
@@ -357,12 +359,45 @@ static void read_number(struct tensor *tensor, const struct shape *shape) {
                 tensor->value = number_value(tensor->storage, number);
 }
 
+/*
+ * One float without dimensions, as TensorFlow writes each point of a scalar series: type, an empty
+ * shape, and four bytes that are packed values or content, which is the same then.
+ */
+static bool is_point(const uint8_t *bytes) {
+        return bytes[0] == PROTOBUF_KEY(1, PROTOBUF_VARINT) && bytes[1] == DT_FLOAT &&
+               bytes[2] == PROTOBUF_KEY(2, PROTOBUF_BYTES) && bytes[3] == 0 &&
+               (bytes[4] == PROTOBUF_KEY(5, PROTOBUF_BYTES) ||
+                bytes[4] == PROTOBUF_KEY(4, PROTOBUF_BYTES)) &&
+               bytes[5] == sizeof(float);
+}
+
+static bool read_point(struct event_parts parts, struct tensor *tensor) {
+        struct protobuf_bytes part, another;
+        float number;
+
+        if (!event_parts_next(&parts, &part) || part.size != POINT_BYTES || !is_point(part.at) ||
+            event_parts_next(&parts, &another))
+                return false;
+        memcpy(&number, part.at + POINT_BYTES - sizeof(number), sizeof(number));
+        tensor->dtype = DT_FLOAT;
+        tensor->storage = &storages[DT_FLOAT];
+        tensor->content.at = part.at + POINT_BYTES - sizeof(number);
+        tensor->content.size = sizeof(number);
+        tensor->element_count = 1;
+        tensor->payload_bytes = extent_payload_data_offset(0) + sizeof(number);
+        tensor->value = number;
+        tensor->is_number = true;
+        return true;
+}
+
 void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor) {
         struct shape shape = { .count = 1 };
         uint32_t dtype;
 
         /* Not the dimensions: most tensors have few. */
         memset(ret_tensor, 0, offsetof(struct tensor, dimension));
+        if (read_point(*parts, ret_tensor))
+                return;
         ret_tensor->parts = *parts;
         dtype = read_head(*parts, &shape, ret_tensor);
         ret_tensor->dtype = dtype <= UINT8_MAX ? (uint8_t)dtype : 0;

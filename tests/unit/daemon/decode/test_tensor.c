@@ -259,5 +259,75 @@ START_TEST(scalar_with_content_and_typed_value) {
 }
 END_TEST
 
+/*
+ * The point of a scalar series as TensorFlow writes it, with each byte of its message changed to any
+ * other, and the same behind an empty version number: one is read at once, the other field by field.
+ */
+static void check_alike(const uint8_t *bytes, uint64_t size) {
+        struct message message = { .size = 0 }, outer, longer_outer;
+        uint8_t *one = aligned_alloc(64, 1024), *other = aligned_alloc(64, 1024);
+        struct tensor *tensor, *longer;
+
+        put(&message, bytes, size);
+        tensor = read_message(&message, &outer);
+        message.size = 0;
+        put_number(&message, 3, 0);
+        put(&message, bytes, size);
+        longer = read_message(&message, &longer_outer);
+        ck_assert_uint_eq(tensor->dtype, longer->dtype);
+        ck_assert_uint_eq(tensor->rank, longer->rank);
+        ck_assert_int_eq(tensor->malformed, longer->malformed);
+        ck_assert_int_eq(tensor->is_number, longer->is_number);
+        ck_assert_mem_eq(&tensor->value, &longer->value, sizeof(double));
+        ck_assert_uint_eq(tensor->element_count, longer->element_count);
+        ck_assert_uint_eq(tensor->payload_bytes, longer->payload_bytes);
+        if (tensor->payload_bytes <= 1024) {
+                memset(one, 0xaa, 1024);
+                memset(other, 0xaa, 1024);
+                tensor_write(tensor, one);
+                tensor_write(longer, other);
+                ck_assert_mem_eq(one, other, 1024);
+        }
+        free(tensor);
+        free(longer);
+        free(one);
+        free(other);
+}
+
+START_TEST(point_is_read_alike_either_way) {
+        static const char *const points[] = {
+                "\x08\x01\x12\x00\x2a\x04\x00\x00\xc0\x3f",
+                "\x08\x01\x12\x00\x22\x04\x00\x00\xc0\x3f",
+        };
+        uint8_t bytes[10];
+
+        for (size_t i = 0; i < ARRAY_SIZE(points); i++)
+                for (size_t at = 0; at < sizeof(bytes); at++)
+                        for (unsigned byte = 0; byte < 256; byte++) {
+                                memcpy(bytes, points[i], sizeof(bytes));
+                                bytes[at] = (uint8_t)byte;
+                                check_alike(bytes, sizeof(bytes));
+                        }
+}
+END_TEST
+
+/* Two occurrences of the field merge: the later values stand behind the earlier ones. */
+START_TEST(point_in_two_parts) {
+        struct message message = { .size = 0 };
+        struct tensor *tensor = malloc(sizeof(*tensor));
+
+        put_bytes(&message, 8, "\x08\x01\x12\x00\x2a\x04\x00\x00\xc0\x3f", 10);
+        put_bytes(&message, 8, "\x2a\x04\x00\x00\x80\x3f", 6);
+        tensor_read(&(struct event_parts){ { message.bytes, message.size },
+                                           PROTOBUF_KEY(8, PROTOBUF_BYTES),
+                                           2 },
+                    tensor);
+        ck_assert_uint_eq(tensor->element_count, 2);
+        ck_assert(tensor->malformed && !tensor->is_number);
+        free(tensor);
+}
+END_TEST
+
 RUNNER_MAIN("decode/tensor", half_floats, integers, absurd_shapes, no_elements_in_a_huge_shape,
-            value_that_fills_its_shape, rank_that_nobody_knows, scalar_with_content_and_typed_value)
+            value_that_fills_its_shape, rank_that_nobody_knows, scalar_with_content_and_typed_value,
+            point_is_read_alike_either_way, point_in_two_parts)
