@@ -360,9 +360,11 @@ int event_decode(const uint8_t *payload, uint64_t size_bytes, struct event *ret_
 
 void event_cursor_init(struct event_cursor *cursor, const struct event *event) {
         cursor->event = event;
+        cursor->index = 0;
+        if (event->value_count < 2)
+                return; /* it is event->first */
         cursor->summaries = event->summaries;
         cursor->summary = (struct protobuf_reader){ NULL, NULL, false };
-        cursor->index = 0;
 }
 
 static struct protobuf_bytes rest_of(const struct protobuf_reader *reader) {
