@@ -139,10 +139,23 @@ int command_open(const struct common *common, const char *url,
         return r == -EINVAL ? EXIT_USAGE : EXIT_SOURCE;
 }
 
+/* "CODE message" or "source: CODE message": the code, and not the same digits in an address. */
+static bool is_reason(const char *reason, const char *code) {
+        size_t size = strlen(code);
+
+        for (const char *at = reason; (at = strstr(at, code)); at++) {
+                bool begins = at == reason || (at - reason >= 2 && memcmp(at - 2, ": ", 2) == 0);
+
+                if (begins && (at[size] == ' ' || at[size] == '\0'))
+                        return true;
+        }
+        return false;
+}
+
 /* What to do about the commonest ways in which a source cannot be listed. */
 static const char *way_out_of(const char *reason) {
         static const struct {
-                const char *word, *way_out;
+                const char *code, *way_out;
         } ways[] = {
                 { "ENOENT",
                   "is the name right? a relative path is taken from the current directory" },
@@ -153,12 +166,14 @@ static const char *way_out_of(const char *reason) {
                 { "403", "the server does not let this identity list it" },
                 { "refused", "is the server up, and the port right?" },
                 { "resolve", "is the name of the host right?" },
-                { "tls ", "is it an https server? CURL_CA_BUNDLE names the certificates to trust" },
+                { "tls", "is it an https server? CURL_CA_BUNDLE names the certificates to trust" },
                 { "ENOTDIR", "name the directory that holds the event files" },
         };
 
+        if (is_reason(reason, "404") && strstr(reason, "tfevents"))
+                return "is it a file? on a web server name the directory that holds it";
         for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-                if (strstr(reason, ways[i].word))
+                if (is_reason(reason, ways[i].code))
                         return ways[i].way_out;
         }
         return NULL;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as people meet it: what it prints, how it ends, and which daemon it uses."""
 import csv
+import http.server
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import re
 import select
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -259,6 +261,32 @@ def test_running_daemon_is_used_for_what_it_has(tmp_path):
         assert done.returncode == 0 and str(root).encode() in done.stdout
         assert json.loads(headrace("status", "--json").stdout)["sources"][0]["url"] == str(root)
         assert headrace("ls", "--socket", directory / "headrace.sock", tmp_path).returncode == 3
+
+
+class NothingThere(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_ways_out_are_those_of_the_code():
+    """Not of the same digits in an address; and a file of a web server is no directory."""
+    with http.server.HTTPServer(("127.0.0.1", 0), NothingThere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/404/403"
+        try:
+            assert b"is the address right?" in headrace("ls", url).stderr
+            assert b"name the directory that holds it" in headrace("ls", url + "/events.out.tfevents.1.x").stderr
+        finally:
+            server.shutdown()
+            thread.join()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = headrace("ls", f"http://127.0.0.1:{port}/404/403")
+    assert done.returncode == 3 and b"is the server up" in done.stderr and b"404" in done.stderr
 
 
 def test_status_of_several_sources(tmp_path):
