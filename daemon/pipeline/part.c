@@ -109,6 +109,14 @@ bool part_waiter_pays(const struct pipeline *pipeline) {
         return pipeline->waiting > 0 && pipeline->committed_bytes == 0;
 }
 
+uint64_t part_committed_bytes(const struct feed *feed) {
+        uint64_t bytes = 0;
+
+        for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
+                bytes += list_owner(node, struct job, node)->committed_bytes;
+        return bytes;
+}
+
 int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         uint64_t size = part_size(feed, room_bytes, charged || part_waiter_pays(feed->pipeline));
         struct job *job;

@@ -23,6 +23,9 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged);
  */
 bool part_waiter_pays(const struct pipeline *pipeline);
 
+/* What its parts will fill of the ring. */
+uint64_t part_committed_bytes(const struct feed *feed);
+
 /* The file ends with the part that has arrived, as far as is known. */
 bool part_is_at_end(const struct feed *feed, const struct job *job);
 

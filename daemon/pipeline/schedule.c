@@ -155,6 +155,19 @@ static uint64_t unread_room(struct pipeline *pipeline) {
         return pipeline->waiting ? residency_room(pipeline, NULL) : residency_room_unused(pipeline);
 }
 
+/* Nothing is under way but what stands behind a part that is paused. */
+static bool all_is_paused(const struct pipeline *pipeline) {
+        uint64_t bytes = 0;
+
+        for (const struct list *node = pipeline->holding.next; node != &pipeline->holding;
+             node = node->next) {
+                const struct feed *feed = list_owner(node, struct feed, holding);
+
+                bytes += feed->paused ? part_committed_bytes(feed) : 0;
+        }
+        return pipeline->committed_bytes == bytes;
+}
+
 /*
  * Who waits until all is loaded keeps nothing: when nothing is under way, decoding goes on,
  * whatever is thrown out for it.
@@ -164,10 +177,11 @@ static void resume_unread(struct pipeline *pipeline) {
                 struct feed *feed = list_owner(node, struct feed, holding);
                 uint64_t room = unread_room(pipeline);
 
-                if (part_waiter_pays(pipeline))
+                if (!feed->paused)
+                        continue;
+                if (pipeline->waiting > 0 && all_is_paused(pipeline))
                         room = max_u64(room, pipeline->segment_bytes);
-                if (feed->paused)
-                        part_decode_resume(feed, room, NULL);
+                part_decode_resume(feed, room, NULL);
         }
 }
 

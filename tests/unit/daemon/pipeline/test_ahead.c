@@ -84,6 +84,58 @@ START_TEST(held_extents_stand_in_nobodys_way) {
 }
 END_TEST
 
+static void session_begin_any(struct session *session) {
+        session_begin(session, NULL);
+        session->any_step = true;
+}
+
+static void on_loaded(void *userdata, const struct catalog_source *failed) {
+        ck_assert_ptr_null(failed);
+        ++*(unsigned *)userdata;
+}
+
+/*
+ * Records of many values, of which the ring needs more than the file's size lets expect: decoding
+ * is paused inside of one, and the parts behind it have what room there is.
+ */
+static void load_records_of_many_values(unsigned stopped_count) {
+        struct session stopped[3];
+        struct pipeline_request *request;
+        struct rig_file *file;
+        unsigned loaded = 0;
+
+        begin(4);
+        file = rig_add_file("run/1.tfevents", 1);
+        for (int i = 0; i < 40; i++) {
+                events_scalars(&file->events, file->steps, "many", 30000);
+                rig_append(file, 2000);
+        }
+        for (unsigned i = 0; i < stopped_count; i++)
+                session_begin_any(&stopped[i]);
+        ck_assert_int_eq(pipeline_wait_loaded(rig.pipeline, NULL, on_loaded, &loaded, &request), 0);
+        rig_list();
+        do {
+                give_all_answers();
+                rig_quiet();
+        } while (rig.store->read_count > 0);
+        ck_assert_uint_eq(loaded, 1);
+        for (unsigned i = 0; i < stopped_count; i++) {
+                drain(&stopped[i]);
+                session_end(&stopped[i]);
+        }
+        rig_end();
+}
+
+START_TEST(parts_behind_a_paused_one_leave_it_room) {
+        load_records_of_many_values(0);
+}
+END_TEST
+
+START_TEST(parts_behind_a_paused_one_leave_it_room_beside_sessions) {
+        load_records_of_many_values(2);
+}
+END_TEST
+
 /* Files whose parts are as unlike as can be: records longer than parts, one of many values, damage. */
 static void add_odd_file(unsigned seed) {
         struct rig_file *file = rig_add_file("run/1.tfevents", 10);
@@ -214,6 +266,8 @@ START_TEST(the_end_may_come_while_parts_are_decoded) {
 END_TEST
 
 RUNNER_MAIN("pipeline/ahead", parts_of_one_file_are_decoded_at_once,
-            held_extents_stand_in_nobodys_way, many_decoders_make_what_one_makes,
-            a_file_may_go_while_parts_are_decoded, a_file_may_be_replaced_while_parts_are_decoded,
+            held_extents_stand_in_nobodys_way, parts_behind_a_paused_one_leave_it_room,
+            parts_behind_a_paused_one_leave_it_room_beside_sessions,
+            many_decoders_make_what_one_makes, a_file_may_go_while_parts_are_decoded,
+            a_file_may_be_replaced_while_parts_are_decoded,
             the_end_may_come_while_parts_are_decoded)
