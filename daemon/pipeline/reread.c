@@ -33,7 +33,8 @@ static uint64_t back_off_ns(const struct feed *feed) {
 
 /*
  * The part is read again from the doubtful place on: what a decoder had of it lay in its own bytes
- * or in what was carried over to it.
+ * or in what was carried over to it. The bytes before are repeated: if they are others now, the file
+ * was written over, and it is not damage that begins here.
  */
 static void ask_for_part_again(struct feed *feed) {
         struct job *job = part_first(feed);
@@ -48,8 +49,8 @@ static void ask_for_part_again(struct feed *feed) {
         job->arrived = job->accepted = false;
         if (feed->no_ranges)
                 return;
-        job->overlap_bytes = 0;
-        job->offset = feed->next.offset;
+        job->overlap_bytes = feed->tail_bytes;
+        job->offset = feed->next.offset - job->overlap_bytes;
         job->size_bytes = end - job->offset;
 }
 

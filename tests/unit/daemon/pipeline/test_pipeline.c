@@ -436,6 +436,39 @@ START_TEST(bytes_that_change_at_every_read_are_believed_in_the_end) {
 }
 END_TEST
 
+/*
+ * A file is written over in its place while it is read, and nothing but its bytes says so: what
+ * looks damaged is the middle of another version.
+ */
+START_TEST(a_file_that_is_written_over_is_not_taken_for_a_damaged_one) {
+        uint64_t part = 128u << 10;
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", (int64_t)(3 * part / 45));
+        session_begin(&session, NULL);
+        session.any_step = true;
+        rig_list();
+        ck_assert_uint_gt(rig.store->read_count, 1);
+        rig_answer(0);
+        ck_assert_uint_gt(session.records, 1);
+        events_free(&file->events);
+        file->events = (struct events){ 0 };
+        file->steps = 0;
+        events_version(&file->events);
+        events_string(&file->events, 0, "other", 5);
+        rig_append(file, (int64_t)(3 * part / 45));
+        drain(&session);
+        ck_assert_uint_eq(rig_catalog_file(file)->records, 2 + (uint64_t)file->steps);
+        ck_assert_uint_eq(rig_catalog_file(file)->replacements, 1);
+        ck_assert_uint_eq(session.replaced, 1);
+        ck_assert_uint_eq(session.ends, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 /* The file goes, or is another one, or the daemon ends, while a part waits for being read again. */
 START_TEST(a_file_may_go_while_it_is_read_again) {
         struct session session;
@@ -2004,6 +2037,7 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             what_was_read_wrongly_is_read_again, a_damaged_part_is_read_again_once,
             an_old_file_is_read_again_once, damage_across_a_border_of_parts_is_read_again,
             bytes_that_change_at_every_read_are_believed_in_the_end,
+            a_file_that_is_written_over_is_not_taken_for_a_damaged_one,
             a_file_may_go_while_it_is_read_again, without_a_session_until_the_ring_is_full,
             resident_data_of_three_quotas_drains, three_rings_drain,
             three_rings_of_small_files_drain, a_full_queue_goes_on_entry_by_entry,
