@@ -284,12 +284,30 @@ static bool read_member(struct event *event, uint32_t *member, const struct prot
 #define SIMPLE_VALUE_BYTES 5
 #define BEFORE_TAG_BYTES 6 /* keys and sizes of summary, value and tag, one byte each */
 
+#define SUMMARY_BYTES_LEAST (BEFORE_TAG_BYTES + SIMPLE_VALUE_BYTES)
+
+/*
+ * A varint that ten bytes may be read of; that it has no pointer to a pointer keeps all in
+ * registers. NULL: it is longer.
+ */
+static const uint8_t *read_step(const uint8_t *at, uint64_t *ret_step) {
+        uint64_t step = *at & 0x7f;
+
+        for (unsigned shift = 7; *at++ >= 0x80; shift += 7) {
+                if (shift > 63)
+                        return NULL;
+                step |= (uint64_t)(*at & 0x7f) << shift;
+        }
+        *ret_step = step;
+        return at;
+}
+
 /*
  * summary{value{tag, simple_value}} and nothing else: every byte from `at` on is accounted for, with
  * sizes of one byte. The tag is then what lies between.
  */
 static bool is_scalar_summary(const uint8_t *at, uint64_t size) {
-        return size >= BEFORE_TAG_BYTES + SIMPLE_VALUE_BYTES && size < 0x82 && at[0] == BYTES(5) &&
+        return size >= SUMMARY_BYTES_LEAST && size < 0x82 && at[0] == BYTES(5) &&
                at[1] == size - 2 && at[2] == BYTES(1) && at[3] == size - 4 && at[4] == BYTES(1) &&
                at[5] == size - BEFORE_TAG_BYTES - SIMPLE_VALUE_BYTES &&
                at[size - SIMPLE_VALUE_BYTES] == FIXED32(2);
@@ -300,36 +318,35 @@ static bool is_scalar_summary(const uint8_t *at, uint64_t size) {
  * numbers: nearly every Event there is. False: it is another, or has its fields in another order.
  */
 static bool read_scalar(const uint8_t *payload, uint64_t size_bytes, struct event *event) {
-        struct protobuf_reader reader = { payload + WALL_TIME_BYTES, payload + size_bytes, false };
+        const uint8_t *at = payload + WALL_TIME_BYTES, *end = payload + size_bytes;
         uint64_t step = 0, size;
 
-        if (size_bytes <= WALL_TIME_BYTES || payload[0] != FIXED64(1))
+        if (size_bytes < WALL_TIME_BYTES + SUMMARY_BYTES_LEAST || payload[0] != FIXED64(1))
                 return false;
-        if (*reader.at == VARINT(2)) {
-                reader.at++;
-                if (!protobuf_varint(&reader, &step))
-                        return false;
-        }
-        size = (uint64_t)(reader.end - reader.at);
-        if (!is_scalar_summary(reader.at, size))
+        if (*at == VARINT(2) && !(at = read_step(at + 1, &step)))
+                return false;
+        size = (uint64_t)(end - at);
+        if (at > end || !is_scalar_summary(at, size))
                 return false;
         memcpy(&event->wall_time, payload + 1, sizeof(event->wall_time));
         event->step = (int64_t)step;
         event->what = EVENT_VALUES;
         event->session_status = 0;
         event->value_count = 1;
-        event->first.tag.at = reader.at + BEFORE_TAG_BYTES;
+        event->first.tag.at = at + BEFORE_TAG_BYTES;
         event->first.tag.size = size - BEFORE_TAG_BYTES - SIMPLE_VALUE_BYTES;
         event->first.written_as = EXTENT_WRITTEN_SIMPLE_VALUE;
         event->first.has_metadata = false;
-        memcpy(&event->first.simple_value, reader.end - 4, 4);
+        memcpy(&event->first.simple_value, end - 4, 4);
         event->summaries.rest.size = 0;
         return true;
 }
 
 /* ---- Any Event ------------------------------------------------------------------------------- */
 
-static int read_event(const uint8_t *payload, uint64_t size_bytes, struct event *ret_event) {
+/* Not a part of event_decode(): what it must save and make room for would be paid for each number. */
+__attribute__((noinline)) static int read_event(const uint8_t *payload, uint64_t size_bytes,
+                                                struct event *ret_event) {
         struct protobuf_reader reader = { payload, payload + size_bytes, false };
         struct protobuf_field field;
         const uint8_t *begin = payload;

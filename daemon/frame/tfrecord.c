@@ -32,7 +32,7 @@ static uint32_t load_u32(const uint8_t *bytes) {
         return value;
 }
 
-static bool header_is_right(const uint8_t *header) {
+static inline bool header_is_right(const uint8_t *header) {
         return crc32c_mask(crc32c(header, 8)) == load_u32(header + 8);
 }
 
