@@ -443,8 +443,29 @@ START_TEST(whatever_may_be_inline_fits) {
 }
 END_TEST
 
+/* Tags that differ in one byte only, wherever it is, are two series. */
+START_TEST(every_byte_of_a_tag_counts) {
+        char one[71] = { 0 }, other[71] = { 0 };
+
+        for (size_t size = 1; size <= 70; size++)
+                for (size_t at = 0; at < size; at++) {
+                        struct building *building = begin_with(SEGMENT_BYTES, SEGMENT_BYTES);
+
+                        memset(one, 'a', size);
+                        memset(other, 'a', size);
+                        other[at] = 'b';
+                        append(building, scalar(one, 1));
+                        append(building, scalar(other, 2));
+                        append(building, scalar(one, 3));
+                        ck_assert_uint_eq(building->builder.series_count, 2);
+                        finish(building);
+                        end(building);
+                }
+}
+END_TEST
+
 RUNNER_MAIN("publish/extent_builder", empty_extent, scalar_record, marks_have_no_series,
             many_series, every_record_its_own_series, room_does_not_show, full_changes_nothing,
             no_room_for_names, payloads_are_aligned_and_padded, external_payload_is_only_said,
             a_series_has_a_row_for_each_thing_it_says, many_series_that_say_more,
-            too_long_texts_are_left_out, whatever_may_be_inline_fits)
+            too_long_texts_are_left_out, whatever_may_be_inline_fits, every_byte_of_a_tag_counts)
