@@ -14,6 +14,7 @@ struct job *job_new(struct feed *feed) {
         if (!job)
                 return NULL;
         job->feed = feed;
+        job->first_record_offset = JOB_RECORD_UNKNOWN;
         list_init(&job->node);
         list_init(&job->in_reader);
         list_init(&job->in_ahead);

@@ -9,6 +9,8 @@ struct feed;
 struct block;
 struct reader;
 
+#define JOB_RECORD_UNKNOWN UINT64_MAX
+
 struct job {
         struct list node; /* of the feed's parts or refetches */
         struct feed *feed;
@@ -26,8 +28,7 @@ struct job {
         /* if its block or part goes meanwhile, it ends when its decoder is done */
         bool decoding;
         /* of a part: decoded before its turn has come (part_ahead.h) */
-        uint64_t
-                first_record_offset; /* where its first record begins, as far as is known; else 0 */
+        uint64_t first_record_offset; /* where its first record begins, or JOB_RECORD_UNKNOWN */
         enum {
                 JOB_AHEAD_NOT,
                 JOB_AHEAD_UNTAKEN,    /* its extents are held */

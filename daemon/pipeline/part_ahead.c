@@ -21,13 +21,13 @@ static uint64_t end_of(const struct job *job) {
 
 /* It came as it was asked for: the next one goes on where it ends. */
 static bool is_whole(const struct job *job) {
-        return job->arrived && job->result.failure.class == STORE_OK && job->overlap_bytes == 0 &&
+        return job->arrived && job->result.failure.class == STORE_OK &&
                job->result.size_bytes == job->size_bytes;
 }
 
 /*
  * Where the record behind the last whole one of a part ends: it begins in the part, its header may
- * be cut by the border. 0: that is not known.
+ * be cut by the border. JOB_RECORD_UNKNOWN: that is not known.
  */
 static uint64_t end_of_cut_record(const struct job *job, const struct job *next) {
         uint64_t at = max_u64(job->first_record_offset, job->offset), end = end_of(job);
@@ -42,11 +42,12 @@ static uint64_t end_of_cut_record(const struct job *job, const struct job *next)
                 return end;
         had = min_u64(end - at, sizeof(header));
         if (next->result.size_bytes < sizeof(header) - had)
-                return 0;
+                return JOB_RECORD_UNKNOWN;
         memcpy(header, job->result.buffer + (at - job->offset), had);
         memcpy(header + had, next->result.buffer, sizeof(header) - had);
         size_bytes = tfrecord_size(header);
-        return size_bytes > 0 && size_bytes <= UINT64_MAX - at ? at + size_bytes : 0;
+        return size_bytes > 0 && size_bytes < JOB_RECORD_UNKNOWN - at ? at + size_bytes
+                                                                      : JOB_RECORD_UNKNOWN;
 }
 
 static void hold(struct job *job, const struct decoder_event *event) {
@@ -180,11 +181,12 @@ void part_ahead_start(struct feed *feed) {
                 return;
         for (; (next = job_behind(feed, job)); job = next) {
                 if (!decoder_pool_has_idle(feed->pipeline->pool) || !is_whole(next) ||
-                    next->offset != end_of(job) || next->charged || !job->first_record_offset)
+                    next->offset != end_of(job) || next->charged ||
+                    job->first_record_offset == JOB_RECORD_UNKNOWN)
                         return;
-                if (!next->first_record_offset)
+                if (next->first_record_offset == JOB_RECORD_UNKNOWN)
                         next->first_record_offset = end_of_cut_record(job, next);
-                if (next->first_record_offset == 0)
+                if (next->first_record_offset == JOB_RECORD_UNKNOWN)
                         return;
                 if (next->ahead == JOB_AHEAD_NOT && next->first_record_offset < end_of(next))
                         start(next, part_is_at_end(feed, next));
@@ -194,7 +196,8 @@ void part_ahead_start(struct feed *feed) {
 bool part_ahead_take(struct feed *feed, struct job *job, bool last,
                      void (*on_done)(struct feed *feed, struct decoder_task *task)) {
         bool right = feed->next.offset == job->first_record_offset && feed->next.index == 0 &&
-                     feed->search_offset == 0 && job->ahead_last == last;
+                     feed->search_offset == 0 && job->ahead_last == last &&
+                     job->task.input.file_bytes == feed_input(feed, NULL, 0, 0).file_bytes;
 
         if (job->ahead != JOB_AHEAD_UNTAKEN)
                 return false;

@@ -88,7 +88,8 @@ static bool decode_part(struct feed *feed, struct job *job) {
         if (!feed->bridging) {
                 if (part_ahead_take(feed, job, last, task_done))
                         return true;
-                job->first_record_offset = feed->search_offset ? 0 : feed->next.offset;
+                job->first_record_offset = feed->search_offset ? JOB_RECORD_UNKNOWN
+                                                               : feed->next.offset;
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last, NULL);
                 return true;
         }

@@ -18,7 +18,6 @@
 /* Goes on with the first part, if it has arrived and no decoder is busy with the file. */
 void part_decode_advance(struct feed *feed);
 
-/* The feed's task has news (struct decoder_task, on_event). */
 /*
  * Goes on with a part whose decoding is paused, until what it makes fills about room_bytes of the
  * ring. charged (may be NULL) is the reader whose quota pays. 0; FEED_E_ROOM: that is less than a
@@ -26,6 +25,7 @@ void part_decode_advance(struct feed *feed);
  */
 int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *charged);
 
+/* The feed's task has news (struct decoder_task, on_event). */
 void part_decode_on_task(struct decoder_task *task, const struct decoder_event *event);
 
 /* Forgets what was carried over, unless a decoder reads it. */

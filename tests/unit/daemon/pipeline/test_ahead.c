@@ -53,7 +53,8 @@ START_TEST(parts_of_one_file_are_decoded_at_once) {
         rig_list();
         drain(&session);
         session_must_be_complete(&session);
-        ck_assert_uint_gt(counters()->parts_ahead, 3);
+        /* three at a time with the first, of 17 */
+        ck_assert_uint_ge(counters()->parts_ahead, 12);
         ck_assert_uint_eq(counters()->parts_ahead_dropped, 0);
         ck_assert_uint_eq(counters()->refetched_blocks, 0);
         session_end(&session);
