@@ -2,7 +2,8 @@
 /*
  * Damage is not believed at first: on fresh bytes the network may have lied, or the writer may be in
  * the middle of a page. Where a decoder meets it, the rest of its part is read again (the ticket is
- * given up first), and damage is believed when both reads agree; where a length or zeros are wrong in
+ * given up first; the bytes before it are repeated, to see that the file was not written over), and
+ * damage is believed when both reads agree; where a length or zeros are wrong in
  * a file that was changed lately, after a back-off and a third read. Bytes that agreed are believed
  * as a whole, so a part is read again once, however much in it is damaged. Loop thread.
  */
