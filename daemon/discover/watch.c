@@ -204,7 +204,8 @@ static void watch_succeeded(struct watch *watch) {
         watch_schedule_poll(watch);
 }
 
-static void on_list_done(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void on_list_done(void *userdata, const struct store_failure *failure,
+                         const struct store_list_counts *counts) {
         struct watch *watch = userdata;
         struct store_failure memory = { .class = STORE_TRANSIENT,
                                         .code = "ENOMEM",
@@ -213,7 +214,7 @@ static void on_list_done(void *userdata, const struct store_failure *failure, ui
 
         watch->list = NULL;
         watch->source->attempts++;
-        watch->source->list_requests += requests;
+        watch->source->list_requests += counts->requests;
         if (complete)
                 watch_succeeded(watch);
         else
@@ -222,8 +223,8 @@ static void on_list_done(void *userdata, const struct store_failure *failure, ui
 }
 
 static void watch_list(struct watch *watch) {
-        static const struct store_list_callbacks callbacks = { on_row, on_unreadable,
-                                                               on_list_done };
+        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_list_done,
+                                                               NULL };
         struct store *store = watch->source->store;
         int r;
 
@@ -234,7 +235,7 @@ static void watch_list(struct watch *watch) {
         uv_timer_stop(&watch->timer);
         watch->again = watch->changed = watch->missing = watch->out_of_memory = false;
         catalog_clear_unreadable(watch->source);
-        r = store->operations->list(store, &callbacks, watch, &watch->list);
+        r = store->operations->list(store, NULL, &callbacks, watch, &watch->list);
         if (r < 0) {
                 struct store_failure failure = { .class = STORE_TRANSIENT,
                                                  .code = "ENOMEM",

@@ -126,10 +126,14 @@ static void watch_start(struct fetch *fetch) {
 /* There is a place in the window. -errno of the store: nothing is under way then. */
 static int send_read(struct fetch_job *job) {
         struct fetch *fetch = job->fetch;
-        int r = job->store->operations->read(
-                job->store, job->name, job->name_size, job->offset + job->reached_bytes,
-                job->buffer + job->reached_bytes, job->size_bytes - job->reached_bytes, on_read,
-                job, &job->read);
+        struct store_read_range range = {
+                .name = job->name,
+                .name_size = job->name_size,
+                .offset = job->offset + job->reached_bytes,
+                .size_bytes = job->size_bytes - job->reached_bytes,
+                .buffer = job->buffer + job->reached_bytes,
+        };
+        int r = job->store->operations->read(job->store, &range, on_read, job, &job->read);
 
         if (r < 0)
                 return r;

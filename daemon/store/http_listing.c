@@ -70,7 +70,7 @@ struct http_listing {
         void *userdata;
         struct list pending, retrying, active;
         unsigned in_flight, directories;
-        uint64_t requests;
+        struct store_list_counts counts;
         struct store_failure failure;
         uv_timer_t *retry_timer; /* closed and freed after the listing */
         unsigned calls;          /* of the listener that are under way: it may cancel in them */
@@ -532,7 +532,7 @@ static int ask(struct node *node) {
                 return -ENOMEM;
         XXH3_64bits_reset(node->hash_state);
         autoindex_init(&node->index, on_entry, node);
-        listing->requests++;
+        listing->counts.requests++;
         return http_client_get(listing->client, target, 0, 0, &handler, node, &node->request);
 }
 
@@ -608,7 +608,7 @@ static void go_on(struct http_listing *listing) {
         }
         ended = *listing;
         listing_free(listing);
-        ended.callbacks.on_done(ended.userdata, &ended.failure, ended.requests);
+        ended.callbacks.on_done(ended.userdata, &ended.failure, &ended.counts);
 }
 
 int http_listing_start(uv_loop_t *loop, struct http_client *client,

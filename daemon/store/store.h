@@ -26,6 +26,7 @@ enum store_failure_class {
         STORE_PERMANENT, /* 401, 403, 404, 405, EACCES, ENOENT ...: another try is for later */
         STORE_NO_RANGE,  /* the object is larger than the read and the server ignores ranges */
         STORE_END,       /* 416 or an empty 206: nothing at or behind that offset */
+        STORE_CHANGED,   /* 412: the object is not the version that was asked for */
 };
 
 struct store_failure {
@@ -47,6 +48,26 @@ struct store_row {
         char tag[64];        /* strong ETag, inode or "": compared for equality only */
 };
 
+/*
+ * Which part of a source is listed, where listings are flat (store.is_flat): rows come in the order
+ * of their names' bytes then.
+ */
+struct store_list_range {
+        /* a directory relative to the source, "a/b" without a slash at its end; "": the source */
+        const char *below;
+        size_t below_size;
+        /* directories are not entered but given to on_directory */
+        bool one_level;
+        /* names behind `after`, up to `until` and with it; NULL: from the first, to the last */
+        const char *after, *until;
+};
+
+/* What a listing has cost, and seen. */
+struct store_list_counts {
+        uint64_t requests;
+        uint64_t objects; /* of flat stores: foreign ones, which are not given, too */
+};
+
 struct store_list_callbacks {
         /*
          * Rows as they are parsed; only names whose base name contains "tfevents" are given. The
@@ -60,7 +81,29 @@ struct store_list_callbacks {
          */
         void (*on_unreadable)(void *userdata, const char *directory, size_t size,
                               const struct store_failure *failure);
-        void (*on_done)(void *userdata, const struct store_failure *failure, uint64_t requests);
+        void (*on_done)(void *userdata, const struct store_failure *failure,
+                        const struct store_list_counts *counts);
+        /*
+         * A directory relative to the source, without a slash at its end: only where the range says
+         * one_level. NULL if nobody asks for that.
+         */
+        void (*on_directory)(void *userdata, const char *directory, size_t size);
+};
+
+/* What is read: up to size_bytes at offset of the object into buffer. */
+struct store_read_range {
+        const char *name; /* relative to the source */
+        size_t name_size;
+        uint64_t offset;
+        uint64_t size_bytes;
+        /* the caller's; it must live until on_done or until read_cancel() gives it back */
+        uint8_t *buffer;
+        /*
+         * The version that the listing named: a store whose listings and answers share tags
+         * (store.has_shared_tags) fails with STORE_CHANGED if the object has another one. NULL or
+         * "": any.
+         */
+        const char *tag;
 };
 
 struct store_read_result {
@@ -100,26 +143,30 @@ struct store {
         char *endpoint; /* "http://host:port" or "file": what a window is for */
         /* requests in flight to begin with: 128 for HTTP, 16 for file systems */
         unsigned window_start;
+        /* its listings are flat, paged and sorted: any range of names can be listed, at once */
+        bool is_flat;
+        /* tags of a listing are the tags of answers: they guard reads */
+        bool has_shared_tags;
         /* a read has no deadline of its own: a thread may wait in the kernel for ever */
         bool reads_hang;
 };
 
 struct store_operations {
         /*
-         * Starts a listing of everything under the source. One at a time for each store. Freed
-         * after on_done, or by cancel.
+         * Starts a listing of everything under the source, or of a range of it (NULL: all; stores
+         * that are not flat take nothing else, -ENOTSUP, and one listing at a time). Freed after
+         * on_done, or by cancel. The range is borrowed for the call.
          */
-        int (*list)(struct store *store, const struct store_list_callbacks *callbacks,
-                    void *userdata, struct store_list **ret_list);
+        int (*list)(struct store *store, const struct store_list_range *range,
+                    const struct store_list_callbacks *callbacks, void *userdata,
+                    struct store_list **ret_list);
         /* Ends a listing without any further callback. */
         void (*list_cancel)(struct store_list *list);
         /*
-         * Reads up to size bytes at offset of the object into buffer (the caller's; it must live
-         * until on_done or until read_cancel() gives it back). Fewer bytes are no error where the
-         * object ends. Status, Content-Range and length of the answer are checked.
+         * Reads a range. Fewer bytes are no error where the object ends. Status, Content-Range and
+         * length of the answer are checked. The range and its name are borrowed for the call.
          */
-        int (*read)(struct store *store, const char *name, size_t name_size, uint64_t offset,
-                    uint8_t *buffer, uint64_t size,
+        int (*read)(struct store *store, const struct store_read_range *range,
                     void (*on_done)(void *userdata, const struct store_read_result *result),
                     void *userdata, struct store_read **ret_read);
         /*

@@ -165,8 +165,7 @@ static void on_read(struct work *work) {
         store_read_free(read);
 }
 
-static int file_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
-                     uint8_t *buffer, uint64_t size,
+static int file_read(struct store *store, const struct store_read_range *range,
                      void (*on_done)(void *userdata, const struct store_read_result *result),
                      void *userdata, struct store_read **ret_read) {
         struct store_file *file = (struct store_file *)store;
@@ -175,20 +174,22 @@ static int file_read(struct store *store, const char *name, size_t name_size, ui
 
         if (!read)
                 return -ENOMEM;
-        if (asprintf(&read->path, "%s/%.*s", store->url[1] ? store->url : "", (int)name_size,
-                     name) < 0) {
+        if (asprintf(&read->path, "%s/%.*s", store->url[1] ? store->url : "", (int)range->name_size,
+                     range->name) < 0) {
                 free(read);
                 return -ENOMEM;
         }
         read->file = file;
-        read->offset = offset;
-        read->size_bytes = size;
-        read->buffer = buffer;
+        read->offset = range->offset;
+        read->size_bytes = range->size_bytes;
+        read->buffer = range->buffer;
         read->on_done = on_done;
         read->userdata = userdata;
         read->result.total_bytes = UINT64_MAX;
         /* Copying costs up to a nanosecond a byte; what takes longer was waited for. */
-        read->work = (struct work){ .run = read_run, .done = on_read, .slow_ns = 1000000 + size };
+        read->work = (struct work){ .run = read_run,
+                                    .done = on_read,
+                                    .slow_ns = 1000000 + range->size_bytes };
         file->busy++;
         r = work_pool_submit(file->pool, &read->work);
         if (r < 0) {
@@ -232,12 +233,13 @@ static void on_unreadable(void *userdata, const char *directory, size_t size,
         list->callbacks.on_unreadable(list->userdata, directory, size, failure);
 }
 
-static void on_walked(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void on_walked(void *userdata, const struct store_failure *failure,
+                      const struct store_list_counts *counts) {
         struct store_list *list = userdata;
         struct store_list ended = *list;
 
         list_ended(list);
-        ended.callbacks.on_done(ended.userdata, failure, requests);
+        ended.callbacks.on_done(ended.userdata, failure, counts);
 }
 
 static void on_walk_released(void *owner) {
@@ -261,13 +263,16 @@ static void on_watch(uv_timer_t *watch) {
         walk_fail(file->list->walk, &failure);
 }
 
-static int file_list(struct store *store, const struct store_list_callbacks *callbacks,
-                     void *userdata, struct store_list **ret_list) {
-        static const struct store_list_callbacks own = { on_row, on_unreadable, on_walked };
+static int file_list(struct store *store, const struct store_list_range *range,
+                     const struct store_list_callbacks *callbacks, void *userdata,
+                     struct store_list **ret_list) {
+        static const struct store_list_callbacks own = { on_row, on_unreadable, on_walked, NULL };
         struct store_file *file = (struct store_file *)store;
         struct store_list *list;
         int r;
 
+        if (range)
+                return -ENOTSUP;
         MUST(!file->list);
         list = calloc(1, sizeof(*list));
         if (!list)

@@ -210,8 +210,7 @@ static int make_target(const struct store_http *http, const char *name, size_t n
         return 0;
 }
 
-static int http_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
-                     uint8_t *buffer, uint64_t size,
+static int http_read(struct store *store, const struct store_read_range *range,
                      void (*on_done)(void *userdata, const struct store_read_result *result),
                      void *userdata, struct store_read **ret_read) {
         static const struct http_handler handler = { .on_body = on_body, .on_done = on_answer };
@@ -219,21 +218,21 @@ static int http_read(struct store *store, const char *name, size_t name_size, ui
         struct store_read *read;
         int r;
 
-        if (size == 0 || offset > UINT64_MAX - size)
+        if (range->size_bytes == 0 || range->offset > UINT64_MAX - range->size_bytes)
                 return -EINVAL;
         read = calloc(1, sizeof(*read));
         if (!read)
                 return -ENOMEM;
         read->http = http;
-        read->offset = offset;
-        read->size_bytes = size;
-        read->buffer = buffer;
+        read->offset = range->offset;
+        read->size_bytes = range->size_bytes;
+        read->buffer = range->buffer;
         read->on_done = on_done;
         read->userdata = userdata;
-        r = make_target(http, name, name_size, &read->target);
+        r = make_target(http, range->name, range->name_size, &read->target);
         if (r == 0)
-                r = http_client_get(http->client, read->target, offset, size, &handler, read,
-                                    &read->request);
+                r = http_client_get(http->client, read->target, range->offset, range->size_bytes,
+                                    &handler, read, &read->request);
         if (r < 0) {
                 store_read_free(read);
                 return r;
@@ -266,22 +265,26 @@ static void on_unreadable(void *userdata, const char *directory, size_t size,
         list->callbacks.on_unreadable(list->userdata, directory, size, failure);
 }
 
-static void on_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void on_listed(void *userdata, const struct store_failure *failure,
+                      const struct store_list_counts *counts) {
         struct store_list *list = userdata;
         struct store_list ended = *list;
 
         list->http->list = NULL;
         free(list);
-        ended.callbacks.on_done(ended.userdata, failure, requests);
+        ended.callbacks.on_done(ended.userdata, failure, counts);
 }
 
-static int http_list(struct store *store, const struct store_list_callbacks *callbacks,
-                     void *userdata, struct store_list **ret_list) {
-        static const struct store_list_callbacks own = { on_row, on_unreadable, on_listed };
+static int http_list(struct store *store, const struct store_list_range *range,
+                     const struct store_list_callbacks *callbacks, void *userdata,
+                     struct store_list **ret_list) {
+        static const struct store_list_callbacks own = { on_row, on_unreadable, on_listed, NULL };
         struct store_http *http = (struct store_http *)store;
         struct store_list *list;
         int r;
 
+        if (range)
+                return -ENOTSUP;
         MUST(!http->list);
         list = calloc(1, sizeof(*list));
         if (!list)

@@ -69,7 +69,7 @@ struct walk {
         void *owner;
         unsigned pieces; /* in hands of the pool */
         unsigned directories;
-        uint64_t requests;
+        struct store_list_counts counts;
         struct store_failure failure;
         bool finished; /* no further callback */
         _Atomic bool stop;
@@ -349,7 +349,7 @@ static int hand_over(struct walk *walk, struct piece *take_piece) {
                 return r;
         }
         walk->pieces++;
-        walk->requests++;
+        walk->counts.requests++;
         return 0;
 }
 
@@ -453,7 +453,7 @@ static void piece_ended(struct walk *walk, struct piece *take_piece, int r) {
                 walk_ends_errno(walk, -r);
         if (walk->pieces == 0 && !walk->finished) {
                 finish(walk);
-                walk->callbacks.on_done(walk->userdata, &walk->failure, walk->requests);
+                walk->callbacks.on_done(walk->userdata, &walk->failure, &walk->counts);
         }
         release_if_idle(walk);
 }
@@ -520,10 +520,10 @@ void walk_cancel(struct walk *walk) {
 
 void walk_fail(struct walk *walk, const struct store_failure *failure) {
         finish(walk);
-        walk->callbacks.on_done(walk->userdata, failure, walk->requests);
+        walk->callbacks.on_done(walk->userdata, failure, &walk->counts);
         release_if_idle(walk);
 }
 
 uint64_t walk_progress(const struct walk *walk) {
-        return walk->requests - walk->pieces;
+        return walk->counts.requests - walk->pieces;
 }

@@ -6,11 +6,13 @@
 
 #include "common/base.h"
 
-static int fake_list(struct store *store, const struct store_list_callbacks *callbacks,
-                     void *userdata, struct store_list **ret_list) {
+static int fake_list(struct store *store, const struct store_list_range *range,
+                     const struct store_list_callbacks *callbacks, void *userdata,
+                     struct store_list **ret_list) {
         struct fake_store *fake = (struct fake_store *)store;
         int error = fake->list_error;
 
+        MUST(!range);
         MUST(!fake->callbacks); /* one at a time */
         fake->list_error = 0;
         if (error)
@@ -28,8 +30,7 @@ static void fake_list_cancel(struct store_list *list) {
         list->store->canceled_lists++;
 }
 
-static int fake_read(struct store *store, const char *name, size_t name_size, uint64_t offset,
-                     uint8_t *buffer, uint64_t size,
+static int fake_read(struct store *store, const struct store_read_range *range,
                      void (*on_done)(void *userdata, const struct store_read_result *result),
                      void *userdata, struct store_read **ret_read) {
         struct fake_store *fake = (struct fake_store *)store;
@@ -38,20 +39,20 @@ static int fake_read(struct store *store, const char *name, size_t name_size, ui
         if (!read)
                 return -ENOMEM;
         MUST(fake->read_count < FAKE_READS_MOST);
-        read->name = strndup(name, name_size);
+        read->name = strndup(range->name, range->name_size);
         if (!read->name) {
                 free(read);
                 return -ENOMEM;
         }
         read->store = fake;
-        read->offset = offset;
-        read->size = size;
-        read->buffer = buffer;
+        read->offset = range->offset;
+        read->size = range->size_bytes;
+        read->buffer = range->buffer;
         read->on_done = on_done;
         read->userdata = userdata;
         fake->reads[fake->read_count++] = read;
         fake->reads_made++;
-        fake->bytes_read += size;
+        fake->bytes_read += range->size_bytes;
         *ret_read = read;
         return 0;
 }
@@ -144,12 +145,13 @@ void fake_store_unreadable(struct fake_store *fake, const char *directory) {
 
 void fake_store_listed(struct fake_store *fake, enum store_failure_class class) {
         const struct store_list_callbacks *callbacks = fake->callbacks;
+        struct store_list_counts counts = { .requests = 1 };
         struct store_failure failure = { .class = class };
 
         MUST(callbacks);
         fake->callbacks = NULL;
         snprintf(failure.code, sizeof(failure.code), "%s", class == STORE_OK ? "" : "fake");
-        callbacks->on_done(fake->list_userdata, &failure, 1);
+        callbacks->on_done(fake->list_userdata, &failure, &counts);
 }
 
 static void read_end(struct store_read *read, const struct store_read_result *result) {

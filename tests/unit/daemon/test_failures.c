@@ -253,10 +253,11 @@ static void on_unreadable(void *userdata, const char *name, size_t size,
         load->well = false;
 }
 
-static void on_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void on_listed(void *userdata, const struct store_failure *failure,
+                      const struct store_list_counts *counts) {
         struct load *load = userdata;
 
-        (void)requests;
+        (void)counts;
         load->listed = true;
         load->well = load->well && failure->class == STORE_OK && load->rows == 1;
 }
@@ -269,8 +270,13 @@ static void on_read(void *userdata, const struct store_read_result *result) {
 }
 
 static bool reads_a_file(void) {
-        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_listed };
+        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_listed,
+                                                               NULL };
         struct load load = { .well = true };
+        struct store_read_range range = { .name = "a.tfevents",
+                                          .name_size = 10,
+                                          .size_bytes = sizeof(load.buffer),
+                                          .buffer = load.buffer };
         uv_loop_t loop;
 
         MUST(uv_loop_init(&loop) == 0);
@@ -279,13 +285,12 @@ static bool reads_a_file(void) {
                 MUST(uv_loop_close(&loop) == 0);
                 return false;
         }
-        if (load.store->operations->list(load.store, &callbacks, &load, &load.list) < 0)
+        if (load.store->operations->list(load.store, NULL, &callbacks, &load, &load.list) < 0)
                 load.well = false;
         else
                 while (!load.listed)
                         uv_run(&loop, UV_RUN_ONCE);
-        if (load.store->operations->read(load.store, "a.tfevents", 10, 0, load.buffer,
-                                         sizeof(load.buffer), on_read, &load, &load.read) < 0)
+        if (load.store->operations->read(load.store, &range, on_read, &load, &load.read) < 0)
                 load.well = false;
         else
                 while (!load.done)

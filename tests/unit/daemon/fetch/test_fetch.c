@@ -421,14 +421,12 @@ struct store_read {
 static struct store_read scripted_read;
 static unsigned scripted_reads;
 
-static int scripted_start(struct store *store, const char *name, size_t name_size, uint64_t offset,
-                          uint8_t *buffer, uint64_t size,
+static int scripted_start(struct store *store, const struct store_read_range *range,
                           void (*on_read)(void *userdata, const struct store_read_result *result),
                           void *userdata, struct store_read **ret_read) {
         (void)store;
-        (void)name;
-        (void)name_size;
-        scripted_read = (struct store_read){ on_read, userdata, buffer, offset, size, NULL };
+        scripted_read = (struct store_read){ on_read,       userdata,          range->buffer,
+                                             range->offset, range->size_bytes, NULL };
         scripted_reads++;
         *ret_read = &scripted_read;
         return 0;

@@ -104,11 +104,12 @@ static void set_done(struct store_harness *harness) {
         uv_stop(&harness->loop);
 }
 
-static void on_listed(void *userdata, const struct store_failure *failure, uint64_t requests) {
+static void on_listed(void *userdata, const struct store_failure *failure,
+                      const struct store_list_counts *counts) {
         struct store_harness *harness = userdata;
 
         harness->failure = *failure;
-        harness->requests = requests;
+        harness->requests = counts->requests;
         set_done(harness);
 }
 
@@ -123,11 +124,12 @@ static void wait_until_done(struct store_harness *harness) {
 }
 
 void store_harness_list(struct store_harness *harness) {
-        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_listed };
+        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_listed,
+                                                               NULL };
 
         forget_rows(harness);
         harness->done = false;
-        ck_assert_int_eq(harness->store->operations->list(harness->store, &callbacks, harness,
+        ck_assert_int_eq(harness->store->operations->list(harness->store, NULL, &callbacks, harness,
                                                           &harness->list),
                          0);
         wait_until_done(harness);
@@ -152,16 +154,18 @@ static void on_read(void *userdata, const struct store_read_result *result) {
 
 void store_harness_read(struct store_harness *harness, const char *name, uint64_t offset,
                         uint64_t size) {
+        struct store_read_range range = {
+                .name = name, .name_size = strlen(name), .offset = offset, .size_bytes = size
+        };
         struct store_read *read;
 
         free(harness->buffer);
-        harness->buffer = malloc(size + GUARD_BYTES);
+        range.buffer = harness->buffer = malloc(size + GUARD_BYTES);
         memset(harness->buffer, GUARD, size + GUARD_BYTES);
         harness->done = false;
-        ck_assert_int_eq(harness->store->operations->read(harness->store, name, strlen(name),
-                                                          offset, harness->buffer, size, on_read,
-                                                          harness, &read),
-                         0);
+        ck_assert_int_eq(
+                harness->store->operations->read(harness->store, &range, on_read, harness, &read),
+                0);
         wait_until_done(harness);
         for (size_t i = 0; i < GUARD_BYTES; i++)
                 ck_assert_uint_eq(harness->buffer[size + i], GUARD);

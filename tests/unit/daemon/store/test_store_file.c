@@ -245,10 +245,10 @@ static void must_not_be_called(void *userdata, const struct store_read_result *r
 }
 
 static void must_not_be_listed(void *userdata, const struct store_failure *failure,
-                               uint64_t requests) {
+                               const struct store_list_counts *counts) {
         (void)userdata;
         (void)failure;
-        (void)requests;
+        (void)counts;
         ck_abort_msg("called after cancel");
 }
 
@@ -271,24 +271,27 @@ static void on_released(void *userdata) {
 
 START_TEST(cancel_at_every_moment) {
         static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable,
-                                                               must_not_be_listed };
+                                                               must_not_be_listed, NULL };
 
         begin();
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 test_file_write(root, names[i], 1000);
         for (unsigned turns = 0; turns < 40; turns++) {
                 uint8_t *buffer = malloc(2000);
+                struct store_read_range range = {
+                        .name = "a.tfevents", .name_size = 10, .size_bytes = 2000, .buffer = buffer
+                };
                 struct store_read *read;
                 struct store_list *list;
 
                 store_harness_open(&harness, root);
-                ck_assert_int_eq(
-                        harness.store->operations->list(harness.store, &callbacks, NULL, &list), 0);
+                ck_assert_int_eq(harness.store->operations->list(harness.store, NULL, &callbacks,
+                                                                 NULL, &list),
+                                 0);
                 for (unsigned i = 0; i < turns % 3; i++)
                         uv_run(&harness.loop, UV_RUN_NOWAIT);
-                ck_assert_int_eq(harness.store->operations->read(harness.store, "a.tfevents", 10, 0,
-                                                                 buffer, 2000, must_not_be_called,
-                                                                 NULL, &read),
+                ck_assert_int_eq(harness.store->operations->read(harness.store, &range,
+                                                                 must_not_be_called, NULL, &read),
                                  0);
                 for (volatile unsigned i = 0; i < turns * 500; i++)
                         ; /* a thread gets to somewhere else each time */
@@ -316,15 +319,15 @@ static void cancel_in_row(void *userdata, const struct store_row *row) {
 
 START_TEST(cancel_from_a_callback) {
         static const struct store_list_callbacks callbacks = { cancel_in_row, ignore_unreadable,
-                                                               must_not_be_listed };
+                                                               must_not_be_listed, NULL };
 
         begin();
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 test_file_write(root, names[i], 1000);
         store_harness_open(&harness, root);
-        ck_assert_int_eq(
-                harness.store->operations->list(harness.store, &callbacks, &harness, &to_cancel),
-                0);
+        ck_assert_int_eq(harness.store->operations->list(harness.store, NULL, &callbacks, &harness,
+                                                         &to_cancel),
+                         0);
         while (to_cancel)
                 uv_run(&harness.loop, UV_RUN_ONCE);
         end();
