@@ -68,6 +68,7 @@ static const struct {
         { 407, STORE_PERMANENT, "Proxy Authentication Required" },
         { 408, STORE_TRANSIENT, "Request Timeout" },
         { 410, STORE_PERMANENT, "Gone" },
+        { 412, STORE_CHANGED, "Precondition Failed" },
         { 416, STORE_END, "Range Not Satisfiable" },
         { 425, STORE_TRANSIENT, "Too Early" },
         { 429, STORE_THROTTLED, "Too Many Requests" },

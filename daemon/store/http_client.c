@@ -77,7 +77,12 @@ struct http_request {
         struct http_client *client;
         CURL *easy; /* NULL while it waits */
         char *url;
+        char *method;               /* NULL: GET */
         uint64_t begin, size_bytes; /* size 0: all */
+        struct curl_slist *headers; /* NULL: those of the client */
+        char *body;                 /* NULL: none */
+        size_t body_size;
+        bool no_redirects;
         struct http_handler handler;
         void *userdata;
         struct http_answer answer;
@@ -245,6 +250,23 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata) {
 
 /* ---- One request inside of libcurl ---- */
 
+static bool is_space(char c) {
+        return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void tell_header(struct http_request *request, const char *line, size_t size) {
+        const char *colon = memchr(line, ':', size), *value, *end = line + size;
+
+        if (!colon)
+                return; /* the status, or the empty line behind all */
+        for (value = colon + 1; value < end && is_space(*value); value++)
+                ;
+        while (end > value && is_space(end[-1]))
+                end--;
+        request->handler.on_header(request->userdata, line, (size_t)(colon - line), value,
+                                   (size_t)(end - value));
+}
+
 static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata) {
         struct http_request *request = userdata;
 
@@ -256,6 +278,8 @@ static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata
         if (request->answer.first_byte_ns == 0)
                 request->answer.first_byte_ns = uv_hrtime() - request->start_ns;
         http_answer_take_line(&request->answer, line, size);
+        if (request->handler.on_header)
+                tell_header(request, line, size);
         return size;
 }
 
@@ -282,11 +306,9 @@ static CURL *new_handle(struct http_client *client) {
         curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
                          strcmp(client->url->scheme, "https") == 0 ? "https" : "http,https");
         /* credentials stay with the host they are for: libcurl's default */
-        curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
         curl_easy_setopt(easy, CURLOPT_MAXREDIRS, 5L);
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->headers);
         curl_easy_setopt(easy, CURLOPT_USERAGENT, "headrace");
         curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->options.connect_ms);
         /* with one, the bundle is read again for each connection */
@@ -366,25 +388,42 @@ static int choose_address(struct http_request *request) {
         return 0;
 }
 
+/* What is not the same for all requests that a handle is used for. */
+static void set_query(struct http_request *request) {
+        CURL *easy = request->easy;
+        char range[48];
+
+        if (request->size_bytes)
+                snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)request->begin,
+                         (unsigned long long)(request->begin + request->size_bytes - 1));
+        curl_easy_setopt(easy, CURLOPT_RANGE, request->size_bytes ? range : NULL);
+        if (request->body) {
+                curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)request->body_size);
+                curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+        } else {
+                curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        }
+        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
+                         request->headers ? request->headers : request->client->headers);
+        curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, request->no_redirects ? 0L : 1L);
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+        curl_easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
+}
+
 static void on_tick(uv_timer_t *tick);
 static void on_idle(uv_timer_t *tick);
 
 /* Hands the request to libcurl. -ENOMEM. */
 static int activate(struct http_request *request) {
         struct http_client *client = request->client;
-        char range[48];
 
         request->easy = take_handle(client);
         if (!request->easy || make_multi(client) < 0 || choose_address(request) < 0)
                 return -ENOMEM;
-        if (request->size_bytes)
-                snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)request->begin,
-                         (unsigned long long)(request->begin + request->size_bytes - 1));
-        curl_easy_setopt(request->easy, CURLOPT_RANGE, request->size_bytes ? range : NULL);
-        curl_easy_setopt(request->easy, CURLOPT_PRIVATE, request);
-        curl_easy_setopt(request->easy, CURLOPT_HEADERDATA, request);
-        curl_easy_setopt(request->easy, CURLOPT_WRITEDATA, request);
-        curl_easy_setopt(request->easy, CURLOPT_ERRORBUFFER, request->error);
+        set_query(request);
         if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK ||
             curl_multi_add_handle(client->multi, request->easy) != CURLM_OK)
                 return -ENOMEM;
@@ -411,6 +450,11 @@ static void detach(struct http_request *request) {
 
 static struct http_request *request_free(struct http_request *request) {
         curl_slist_free_all(request->connect_to);
+        curl_slist_free_all(request->headers);
+        if (request->body)
+                explicit_bzero(request->body, request->body_size);
+        free(request->body);
+        free(request->method);
         free(request->url);
         free(request);
         return NULL;
@@ -643,9 +687,43 @@ static int start(struct http_request *request) {
         return r;
 }
 
-int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
-                    const struct http_handler *handler, void *userdata,
-                    struct http_request **ret_request) {
+/* The client's own headers, and the query's. */
+static int copy_headers(struct http_request *request, const char *const *headers) {
+        const struct curl_slist *own = request->client->headers;
+        struct curl_slist *longer;
+
+        for (size_t i = 0; own || headers[i]; own = own ? own->next : NULL) {
+                longer = curl_slist_append(request->headers, own ? own->data : headers[i++]);
+                if (!longer)
+                        return -ENOMEM;
+                request->headers = longer;
+        }
+        return 0;
+}
+
+static int copy_query(struct http_request *request, const struct http_query *query) {
+        request->begin = query->begin;
+        request->size_bytes = query->size_bytes;
+        request->no_redirects = query->no_redirects;
+        if (asprintf(&request->url, "%s%s", request->client->url->endpoint, query->target) < 0) {
+                request->url = NULL;
+                return -ENOMEM;
+        }
+        if (query->method && !(request->method = strdup(query->method)))
+                return -ENOMEM;
+        if (query->body) {
+                request->body = malloc(query->body_size + 1);
+                if (!request->body)
+                        return -ENOMEM;
+                memcpy(request->body, query->body, query->body_size);
+                request->body_size = query->body_size;
+        }
+        return query->headers ? copy_headers(request, query->headers) : 0;
+}
+
+int http_client_send(struct http_client *client, const struct http_query *query,
+                     const struct http_handler *handler, void *userdata,
+                     struct http_request **ret_request) {
         struct http_request *request = calloc(1, sizeof(*request));
         int r;
 
@@ -655,13 +733,12 @@ int http_client_get(struct http_client *client, const char *target, uint64_t beg
         list_init(&request->turn_node);
         http_answer_init(&request->answer);
         request->client = client;
-        request->begin = begin;
-        request->size_bytes = size;
         request->handler = *handler;
         request->userdata = userdata;
         request->start_ns = uv_hrtime();
-        r = asprintf(&request->url, "%s%s", client->url->endpoint, target) < 0 ? -ENOMEM
-                                                                               : start(request);
+        r = copy_query(request, query);
+        if (r == 0)
+                r = start(request);
         if (r < 0) {
                 detach(request);
                 request_free(request);

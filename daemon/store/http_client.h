@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranged GETs over HTTP/1.1: libcurl's multi interface on the loop, for one endpoint. Names are
+ * Requests over HTTP/1.1, ranged GETs above all: libcurl's multi interface on the loop, for one endpoint. Names are
  * resolved here (libcurl would start a thread for each transfer), connections are kept and reused,
  * deadlines are on progress and never on the total. Loop thread; nothing is called back from inside
  * a call of the caller's.
@@ -29,7 +29,24 @@ struct http_client_options {
 
 extern const struct http_client_options http_client_defaults;
 
+/* What is asked. Everything in it is borrowed for the call that takes it. */
+struct http_query {
+        const char *method;         /* NULL: GET */
+        const char *target;         /* what follows the host: an encoded path and perhaps a query */
+        uint64_t begin, size_bytes; /* [begin, begin + size_bytes) is wanted; size 0: all */
+        const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
+        const void *body;           /* NULL: none */
+        size_t body_size;
+        bool no_redirects; /* the answer that redirects is given as it is */
+};
+
 struct http_handler {
+        /*
+         * A header of the answer, or of a redirect before it, without spaces around name and value.
+         * NULL if nobody cares. It runs inside of libcurl, as on_body.
+         */
+        void (*on_header)(void *userdata, const char *name, size_t name_size, const char *value,
+                          size_t value_size);
         /*
          * A piece of the body; the answer's headers are known. False: no more of it is wanted,
          * which fails the request. It runs inside of libcurl: nothing of this module may be called.
@@ -61,13 +78,10 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
 void http_client_close(struct http_client *client, void (*on_closed)(void *userdata),
                        void *userdata);
 
-/*
- * Asks for [begin, begin + size) of the resource, or all of it if size is 0. target is what follows
- * the host: an encoded path and perhaps a query. -ENOMEM.
- */
-int http_client_get(struct http_client *client, const char *target, uint64_t begin, uint64_t size,
-                    const struct http_handler *handler, void *userdata,
-                    struct http_request **ret_request);
+/* -ENOMEM. */
+int http_client_send(struct http_client *client, const struct http_query *query,
+                     const struct http_handler *handler, void *userdata,
+                     struct http_request **ret_request);
 
 /* Ends the request without a callback; from inside of on_body, return false instead. */
 void http_request_cancel(struct http_request *request);

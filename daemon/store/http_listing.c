@@ -522,9 +522,12 @@ static void on_done(void *userdata, const struct http_answer *answer,
 }
 
 static int ask(struct node *node) {
-        static const struct http_handler handler = { on_body, on_turn, on_done };
+        static const struct http_handler handler = { .on_body = on_body,
+                                                     .on_turn = on_turn,
+                                                     .on_done = on_done };
         struct http_listing *listing = node->listing;
         CLEANUP(freep) char *target = node_target(node);
+        struct http_query query = { .target = target };
 
         if (!node->hash_state)
                 node->hash_state = XXH3_createState();
@@ -533,7 +536,7 @@ static int ask(struct node *node) {
         XXH3_64bits_reset(node->hash_state);
         autoindex_init(&node->index, on_entry, node);
         listing->counts.requests++;
-        return http_client_get(listing->client, target, 0, 0, &handler, node, &node->request);
+        return http_client_send(listing->client, &query, &handler, node, &node->request);
 }
 
 static int ask_pending(struct http_listing *listing) {

@@ -21,7 +21,7 @@ struct http_listing_place {
 
 /*
  * The callbacks are those of store_operations.list(); place is borrowed while the listing lives,
- * which is until after on_done or until http_listing_cancel(). -ENOMEM and what http_client_get()
+ * which is until after on_done or until http_listing_cancel(). -ENOMEM and what http_client_send()
  * says.
  */
 int http_listing_start(uv_loop_t *loop, struct http_client *client,

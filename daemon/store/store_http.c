@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files behind a web server: listed by nginx's JSON autoindex, or by a manifest if the URL ends in
- * ".json", and read by ranges. A write callback of libcurl copies straight into the reader's
- * buffer: the one copy.
+ * ".json", and read by ranges.
  */
 #include "daemon/store/store_http.h"
 
@@ -14,11 +13,10 @@
 #include "common/source_url.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/http_listing.h"
+#include "daemon/store/http_read.h"
 #include "daemon/store/types.h"
 
 #define STORE_HTTP_WINDOW_START 128
-/* of the text of an error that is read to keep its connection */
-#define STORE_HTTP_ERROR_MOST_BYTES (256u << 10)
 
 struct store_http {
         struct store store;
@@ -43,76 +41,18 @@ struct store_read {
         struct store_http *http;
         struct http_request *request;
         char *target;
-        uint64_t offset, size_bytes;
-        uint8_t *buffer;
-        uint64_t got_bytes;
-        uint64_t ignored_bytes;
-        enum {
-                READ_UNJUDGED,
-                READ_WANTED,
-                READ_NO_RANGE,
-                READ_BAD_RANGE,
-                READ_TOO_LONG,
-                READ_IGNORED
-        } verdict;
+        struct http_read body;
         void (*on_done)(void *userdata, const struct store_read_result *result);
         void *userdata;
 };
 
 /* ---- Reading ---- */
 
-/* Where the answer says that its body lies in the object. */
-static uint64_t body_bytes(const struct store_read *read, const struct http_answer *answer) {
-        if (answer->status == 206)
-                return answer->has_range ? answer->range_end - answer->range_begin
-                                         : answer->content_bytes;
-        return min_u64(answer->content_bytes, UINT64_MAX - read->offset);
-}
-
-static bool range_matches(const struct store_read *read, const struct http_answer *answer) {
-        if (!answer->has_range || answer->range_begin != read->offset ||
-            answer->range_end > read->offset + read->size_bytes)
-                return false;
-        if (answer->total_bytes != UINT64_MAX && answer->range_end > answer->total_bytes)
-                return false;
-        return answer->content_bytes == UINT64_MAX ||
-               answer->content_bytes == answer->range_end - answer->range_begin;
-}
-
-/* Headers are known. What is the body? */
-static void judge(struct store_read *read, const struct http_answer *answer) {
-        if (answer->status == 206) {
-                read->verdict = range_matches(read, answer) ? READ_WANTED : READ_BAD_RANGE;
-        } else if (answer->status == 200) {
-                bool fits = answer->content_bytes == UINT64_MAX ||
-                            answer->content_bytes <= read->size_bytes;
-
-                read->verdict = read->offset == 0 && fits ? READ_WANTED : READ_NO_RANGE;
-        } else {
-                read->verdict = READ_IGNORED;
-        }
-}
-
 static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes,
                     size_t size) {
         struct store_read *read = userdata;
 
-        if (read->verdict == READ_UNJUDGED)
-                judge(read, answer);
-        if (read->verdict == READ_IGNORED) {
-                read->ignored_bytes += size;
-                return read->ignored_bytes <= STORE_HTTP_ERROR_MOST_BYTES;
-        }
-        if (read->verdict != READ_WANTED)
-                return false;
-        if (size > min_u64(read->size_bytes, body_bytes(read, answer)) - read->got_bytes) {
-                /* Without a Content-Length only the body itself says that it is too long. */
-                read->verdict = answer->status == 200 ? READ_NO_RANGE : READ_TOO_LONG;
-                return false;
-        }
-        memcpy(read->buffer + read->got_bytes, bytes, size);
-        read->got_bytes += size;
-        return true;
+        return http_read_take(&read->body, answer, bytes, size);
 }
 
 static char *shown_url(const struct store_read *read) {
@@ -124,49 +64,8 @@ static char *shown_url(const struct store_read *read) {
         return shown;
 }
 
-static uint64_t total_bytes(const struct store_read *read, const struct http_answer *answer,
-                            bool complete) {
-        if (answer->status != 200)
-                return answer->total_bytes;
-        if (answer->content_bytes == UINT64_MAX && complete && read->verdict == READ_WANTED)
-                return read->got_bytes;
-        return answer->content_bytes;
-}
-
-/* The answer is whole as far as HTTP can tell; is it what was asked for? */
-static void set_failure(struct store_read *read, const struct http_answer *answer,
-                        struct store_failure *ret_failure) {
-        CLEANUP(freep) char *shown = shown_url(read);
-        const char *thing = shown ? shown : read->http->store.url;
-        bool empty_206 = answer->status == 206 && answer->content_bytes == 0 && !answer->has_range;
-
-        if (read->verdict == READ_NO_RANGE)
-                failure_set(ret_failure, STORE_NO_RANGE, "no-range",
-                            "The server ignores ranges, and the object is too large: %s", thing);
-        else if (empty_206)
-                failure_set(ret_failure, STORE_END, "end", "Nothing at or behind offset %llu: %s",
-                            (unsigned long long)read->offset, thing);
-        else if (read->verdict == READ_BAD_RANGE)
-                failure_set(ret_failure, STORE_TRANSIENT, "bad-range",
-                            "Content-Range is not what was asked for: %s", thing);
-        else if (read->verdict == READ_TOO_LONG)
-                failure_set(ret_failure, STORE_TRANSIENT, "too-long",
-                            "The body is longer than Content-Range says: %s", thing);
-        else if (answer->status != 200 && answer->status != 206)
-                failure_set_status(ret_failure, answer->status, thing);
-        else if (read->got_bytes == 0 && read->size_bytes > 0 && answer->status == 200)
-                failure_set(ret_failure, STORE_END, "end", "The object is empty: %s", thing);
-        else if (body_bytes(read, answer) != UINT64_MAX &&
-                 read->got_bytes < body_bytes(read, answer))
-                failure_set(ret_failure, STORE_TRANSIENT, "short",
-                            "The body is shorter than Content-Range says: %s", thing);
-        else
-                failure_clear(ret_failure);
-        if (ret_failure->class == STORE_TRANSIENT || ret_failure->class == STORE_THROTTLED)
-                ret_failure->retry_after_ms = answer->retry_after_ms;
-}
-
 static struct store_read *store_read_free(struct store_read *read) {
+        http_read_deinit(&read->body);
         free(read->target);
         free(read);
         return NULL;
@@ -175,22 +74,11 @@ static struct store_read *store_read_free(struct store_read *read) {
 static void on_answer(void *userdata, const struct http_answer *answer,
                       const struct store_failure *transport) {
         struct store_read *read = userdata;
-        struct store_read_result result = { .failure = *transport };
-        bool ours = read->verdict == READ_NO_RANGE || read->verdict == READ_BAD_RANGE ||
-                    read->verdict == READ_TOO_LONG ||
-                    (read->verdict == READ_IGNORED &&
-                     read->ignored_bytes > STORE_HTTP_ERROR_MOST_BYTES);
+        CLEANUP(freep) char *shown = shown_url(read);
+        struct store_read_result result;
 
-        if (transport->class == STORE_OK && read->verdict == READ_UNJUDGED)
-                judge(read, answer); /* there was no body */
-        if (transport->class == STORE_OK || ours)
-                set_failure(read, answer, &result.failure);
-        if (read->verdict == READ_WANTED)
-                result.size_bytes = read->got_bytes;
-        result.total_bytes = total_bytes(read, answer, transport->class == STORE_OK);
-        memcpy(result.tag, answer->tag, sizeof(result.tag));
-        result.first_byte_ns = answer->first_byte_ns;
-        result.total_ns = answer->total_ns;
+        http_read_end(&read->body, answer, transport, shown ? shown : read->http->store.url,
+                      &result);
         read->on_done(read->userdata, &result);
         store_read_free(read);
 }
@@ -224,15 +112,17 @@ static int http_read(struct store *store, const struct store_read_range *range,
         if (!read)
                 return -ENOMEM;
         read->http = http;
-        read->offset = range->offset;
-        read->size_bytes = range->size_bytes;
-        read->buffer = range->buffer;
+        http_read_init(&read->body, range, false);
         read->on_done = on_done;
         read->userdata = userdata;
         r = make_target(http, range->name, range->name_size, &read->target);
-        if (r == 0)
-                r = http_client_get(http->client, read->target, range->offset, range->size_bytes,
-                                    &handler, read, &read->request);
+        if (r == 0) {
+                struct http_query query = { .target = read->target,
+                                            .begin = range->offset,
+                                            .size_bytes = range->size_bytes };
+
+                r = http_client_send(http->client, &query, &handler, read, &read->request);
+        }
         if (r < 0) {
                 store_read_free(read);
                 return r;
