@@ -317,7 +317,7 @@ static CURL *new_handle(struct http_client *client) {
                 curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_bundle);
         curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-        if (client->url->user) {
+        if (client->url->user && !client->options.no_credentials) {
                 curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
                 curl_easy_setopt(easy, CURLOPT_USERNAME, client->url->user);
                 curl_easy_setopt(easy, CURLOPT_PASSWORD, client->url->password);
@@ -816,8 +816,8 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
         }
         client->loop = loop;
         client->url = url;
-        client->proxy = http_url_proxy(url);
-        client->use_netrc = has_netrc();
+        client->proxy = options->no_proxy ? NULL : http_url_proxy(url);
+        client->use_netrc = !options->no_credentials && has_netrc();
         client->options = *options;
         client->tick_ms = max_u64(1, min_u64(options->first_byte_ms, options->progress_ms) /
                                              HTTP_CLIENT_TICKS);

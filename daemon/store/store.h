@@ -46,6 +46,7 @@ struct store_row {
         uint64_t size_bytes; /* UINT64_MAX: the listing does not say */
         int64_t mtime_ns;    /* since 1970; INT64_MIN: not said */
         char tag[64];        /* strong ETag, inode or "": compared for equality only */
+        bool is_archived;    /* cannot be read before somebody brings it back */
 };
 
 /*
@@ -141,6 +142,8 @@ struct store {
          */
         char *url;
         char *endpoint; /* "http://host:port" or "file": what a window is for */
+        /* as whom storage is asked, for people; NULL: not known (yet), or nobody */
+        char *identity;
         /* requests in flight to begin with: 128 for HTTP, 16 for file systems */
         unsigned window_start;
         /* its listings are flat, paged and sorted: any range of names can be listed, at once */
