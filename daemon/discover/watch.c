@@ -56,6 +56,17 @@ static bool row_is_other_version(const struct catalog_file *file, const struct s
         return file->mtime_ns != row->mtime_ns || strcmp(file->tag, row->tag) != 0;
 }
 
+/* Stores other than file systems set the times themselves: they only go back in a stale listing. */
+static bool row_is_stale(const struct catalog_file *file, const struct store_row *row) {
+        return !file->run->source->store->tags_name_files && row->mtime_ns != INT64_MIN &&
+               row->mtime_ns < file->mtime_ns;
+}
+
+/* In a file system: another inode. */
+static bool row_is_swapped(const struct catalog_file *file, const struct store_row *row) {
+        return file->run->source->store->tags_name_files && strcmp(file->tag, row->tag) != 0;
+}
+
 /* What the new row says of a file that was known before; false: nothing. */
 static bool row_change(const struct catalog_file *file, const struct store_row *row,
                        enum watch_change *ret_change) {
@@ -67,9 +78,10 @@ static bool row_change(const struct catalog_file *file, const struct store_row *
         else if (row->size_bytes != UINT64_MAX && row->size_bytes > file->listed_bytes)
                 *ret_change = WATCH_GREW;
         else if (file->listed_bytes != UINT64_MAX && row->size_bytes < file->listed_bytes)
-                *ret_change = WATCH_SHRANK;
+                *ret_change = row_is_stale(file, row) ? WATCH_SWAPPED : WATCH_SHRANK;
         else if (row_is_other_version(file, row))
-                *ret_change = WATCH_TOUCHED;
+                *ret_change = row_is_swapped(file, row) || row_is_stale(file, row) ? WATCH_SWAPPED
+                                                                                   : WATCH_TOUCHED;
         else
                 return false;
         return true;
@@ -273,6 +285,10 @@ void watch_now(struct watch *watch) {
 
 uint64_t watch_next_attempt(const struct watch *watch) {
         return watch->source->attempts + (watch->list ? 2 : 1);
+}
+
+bool watch_misses_files(const struct watch *watch) {
+        return watch->missing;
 }
 
 void watch_set_interest(struct watch *watch, enum watch_interest interest) {

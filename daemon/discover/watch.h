@@ -20,6 +20,12 @@ enum watch_change {
         WATCH_MAY_HAVE_GROWN, /* the listing does not say sizes */
         WATCH_SHRANK,
         WATCH_TOUCHED, /* the same size, but another version (mtime or tag) */
+        /*
+         * As large as before, but another file has taken its place (a rename); or smaller or
+         * another one, but by a row that is older than the last one (a stale listing): what was
+         * read of it may still hold.
+         */
+        WATCH_SWAPPED,
 };
 
 struct watch_events {
@@ -60,6 +66,9 @@ void watch_now(struct watch *watch);
  * source's attempts.
  */
 uint64_t watch_next_attempt(const struct watch *watch);
+
+/* True: the last complete listing was the first one without some file; the next one decides. */
+bool watch_misses_files(const struct watch *watch);
 
 void watch_set_interest(struct watch *watch, enum watch_interest interest);
 

@@ -156,6 +156,8 @@ void feed_rest(struct feed *feed) {
         part_decode_drop_carry(feed);
         if (feed->gone || feed->discard || list_is_linked(&feed->failed))
                 return;
+        if (feed->checked) /* the check begins at next: what is behind is searched again */
+                feed->search_offset = 0;
         if (feed_awaits_record(feed))
                 feed->issued_offset = max_u64(feed->issued_offset, file->listed_bytes);
         if (feed_left(feed) > 0) {
@@ -277,11 +279,14 @@ void feed_changed(struct feed *feed, enum watch_change change) {
         }
         feed_retry(feed);
         if (change == WATCH_SHRANK ||
-            (change == WATCH_TOUCHED && !unread && feed->next.offset > 0)) {
+            (change == WATCH_TOUCHED && !unread && feed->next.offset > 0) ||
+            (change == WATCH_SWAPPED && !unread && feed->tail_bytes == 0)) {
                 feed_restart(feed);
                 return;
         }
-        feed->probe = file->listed_bytes == UINT64_MAX || change == WATCH_MAY_HAVE_GROWN;
+        /* Of what was swapped the last bytes that were read are looked at again, and compared. */
+        feed->probe = file->listed_bytes == UINT64_MAX || change == WATCH_MAY_HAVE_GROWN ||
+                      (change == WATCH_SWAPPED && !unread);
         feed->checked = feed->next.offset > 0;
         if (list_is_empty(&feed->parts) && !feed->decoding) {
                 feed->issued_offset = feed->next.offset;

@@ -27,12 +27,17 @@ struct wait_request {
         bool begun; /* the listings are there */
 };
 
+struct reload_source {
+        uint64_t attempt; /* 0: not asked for, or done */
+        bool confirmed;   /* a second listing was asked for, as the first one missed files */
+};
+
 struct reload_request {
         struct pipeline_request request;
         struct catalog_source *source; /* NULL: all */
         void (*on_done)(void *userdata, const struct store_failure *failure);
         void *userdata;
-        uint64_t *attempt_wanted; /* for each source of the catalog; 0: not asked for, or done */
+        struct reload_source *wanted; /* for each source of the catalog */
         size_t source_count, left;
         struct store_failure failure; /* the first one */
 };
@@ -198,8 +203,17 @@ static void reload_cancel(struct pipeline_request *request) {
         struct reload_request *reload = list_owner(request, struct reload_request, request);
 
         request_deinit(request);
-        free(reload->attempt_wanted);
+        free(reload->wanted);
         free(reload);
+}
+
+/* What is missing for the first time may be gone: the answer is to know that. */
+static void reload_again(struct reload_request *reload, size_t at) {
+        struct catalog_source *source = reload->request.pipeline->catalog.sources[at];
+
+        reload->wanted[at].confirmed = true;
+        reload->wanted[at].attempt = watch_next_attempt(source->watch);
+        watch_now(source->watch);
 }
 
 static void reload_listed(struct pipeline_request *request, struct catalog_source *source) {
@@ -210,8 +224,8 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
         void *userdata = reload->userdata;
 
         for (size_t i = 0; i < reload->source_count; i++) {
-                if (catalog->sources[i] != source || reload->attempt_wanted[i] == 0 ||
-                    source->attempts < reload->attempt_wanted[i])
+                if (catalog->sources[i] != source || reload->wanted[i].attempt == 0 ||
+                    source->attempts < reload->wanted[i].attempt)
                         continue;
                 /*
                  * A listing that failed in passing is tried again by itself: the answer waits for a
@@ -219,9 +233,14 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
                  */
                 if (source->failure.class != STORE_OK && source->failure.class != STORE_PERMANENT &&
                     source->state != CATALOG_SOURCE_FAILING &&
-                    source->attempts < reload->attempt_wanted[i] + RELOAD_RETRIES)
+                    source->attempts < reload->wanted[i].attempt + RELOAD_RETRIES)
                         continue;
-                reload->attempt_wanted[i] = 0;
+                if (source->failure.class == STORE_OK && !reload->wanted[i].confirmed &&
+                    watch_misses_files(source->watch)) {
+                        reload_again(reload, i);
+                        continue;
+                }
+                reload->wanted[i].attempt = 0;
                 reload->left--;
                 if (source->failure.class != STORE_OK && reload->failure.class == STORE_OK)
                         reload->failure = source->failure;
@@ -240,8 +259,8 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
         size_t count = pipeline->catalog.source_count;
 
         if (reload)
-                reload->attempt_wanted = calloc(count + 1, sizeof(reload->attempt_wanted[0]));
-        if (!reload || !reload->attempt_wanted) {
+                reload->wanted = calloc(count + 1, sizeof(reload->wanted[0]));
+        if (!reload || !reload->wanted) {
                 free(reload);
                 return -ENOMEM;
         }
@@ -255,7 +274,7 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
 
                 if (source && s != source)
                         continue;
-                reload->attempt_wanted[i] = watch_next_attempt(s->watch);
+                reload->wanted[i].attempt = watch_next_attempt(s->watch);
                 reload->left++;
                 watch_now(s->watch);
         }

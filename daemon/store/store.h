@@ -150,6 +150,8 @@ struct store {
         bool is_flat;
         /* tags of a listing are the tags of answers: they guard reads */
         bool has_shared_tags;
+        /* tags of a listing are inodes: they stay while a file is written to */
+        bool tags_name_files;
         /* a read has no deadline of its own: a thread may wait in the kernel for ever */
         bool reads_hang;
 };

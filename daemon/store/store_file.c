@@ -358,7 +358,7 @@ static int file_new(uv_loop_t *loop, const char *url, struct store **ret_store,
                 return -ENOMEM;
         file->store.operations = &operations;
         file->store.window_start = STORE_FILE_WINDOW_START;
-        file->store.reads_hang = true;
+        file->store.reads_hang = file->store.tags_name_files = true;
         file->store.endpoint = strdup("file");
         r = file->store.endpoint ? source_url_normalize(url, &file->store.url) : -ENOMEM;
         if (r == -EINVAL)

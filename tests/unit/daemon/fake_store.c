@@ -123,15 +123,21 @@ struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
         return fake;
 }
 
-void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
-                    int64_t mtime_ns) {
+void fake_store_tagged_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                           int64_t mtime_ns, const char *tag) {
         struct store_row row = { .name = name,
                                  .name_size = strlen(name),
                                  .size_bytes = size_bytes,
                                  .mtime_ns = mtime_ns };
 
         MUST(fake->callbacks);
+        snprintf(row.tag, sizeof(row.tag), "%s", tag);
         fake->callbacks->on_row(fake->list_userdata, &row);
+}
+
+void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                    int64_t mtime_ns) {
+        fake_store_tagged_row(fake, name, size_bytes, mtime_ns, "");
 }
 
 void fake_store_unreadable(struct fake_store *fake, const char *directory) {
@@ -172,6 +178,7 @@ void fake_store_answer(struct fake_store *fake, unsigned at, const uint8_t *byte
         if (read->offset < size_bytes) {
                 result.size_bytes = min_u64(read->size, size_bytes - read->offset);
                 memcpy(read->buffer, bytes + read->offset, result.size_bytes);
+                read->store->bytes_sent += result.size_bytes;
         } else {
                 result.failure.class = STORE_END;
         }

@@ -33,6 +33,7 @@ struct fake_store {
         struct store_read *reads[FAKE_READS_MOST]; /* under way, oldest first */
         unsigned read_count, reads_made;
         uint64_t bytes_read; /* asked for by them */
+        uint64_t bytes_sent; /* that answers had */
         void (*on_closed)(void *userdata);
         void *closed_userdata;
 };
@@ -42,6 +43,8 @@ struct fake_store *fake_store_new(uv_loop_t *loop, const char *url);
 /* Of the listing that is under way. */
 void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
                     int64_t mtime_ns);
+void fake_store_tagged_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                           int64_t mtime_ns, const char *tag);
 void fake_store_unreadable(struct fake_store *fake, const char *directory);
 void fake_store_listed(struct fake_store *fake, enum store_failure_class class);
 

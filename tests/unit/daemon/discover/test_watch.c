@@ -33,7 +33,7 @@ static void tell(const char *sign, const struct catalog_file *file) {
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
         static const char *const signs[] = {
                 [WATCH_APPEARED] = "+", [WATCH_GREW] = ">",    [WATCH_MAY_HAVE_GROWN] = "?",
-                [WATCH_SHRANK] = "<",   [WATCH_TOUCHED] = "=",
+                [WATCH_SHRANK] = "<",   [WATCH_TOUCHED] = "=", [WATCH_SWAPPED] = "~",
         };
 
         ck_assert_ptr_eq(userdata, &catalog);
@@ -141,6 +141,27 @@ START_TEST(tells_what_changed) {
         ck_assert_uint_eq(source->listings, 3);
         ck_assert_uint_eq(source->attempts, 3);
         ck_assert_uint_eq(source->list_requests, 3);
+        end();
+}
+END_TEST
+
+/* Another inode, or a row that is older than what was known: it is for the reader to find out. */
+START_TEST(what_may_be_another_file) {
+        begin(-1);
+        fake_store_tagged_row(store, "a/1", 10, 5, "1:1");
+        fake_store_tagged_row(store, "b/1", 10, 5, "1:2");
+        fake_store_listed(store, STORE_OK);
+        list_now();
+        fake_store_tagged_row(store, "a/1", 10, 4, "1:0"); /* a stale listing */
+        fake_store_tagged_row(store, "b/1", 10, 6, "1:3");
+        fake_store_listed(store, STORE_OK);
+        check_news("+a/1 +b/1 . ~a/1 =b/1 .");
+        store->store.tags_name_files = true;
+        list_now();
+        fake_store_tagged_row(store, "a/1", 10, 6, "1:0"); /* written over in place */
+        fake_store_tagged_row(store, "b/1", 10, 6, "1:4"); /* replaced by a rename */
+        fake_store_listed(store, STORE_OK);
+        check_news("=a/1 ~b/1 .");
         end();
 }
 END_TEST
@@ -423,10 +444,11 @@ START_TEST(closes_at_any_moment) {
 }
 END_TEST
 
-RUNNER_MAIN("discover/watch", tells_what_changed, sizes_that_are_not_listed,
-            gone_after_two_complete_listings, back_before_it_is_gone, back_after_it_was_gone,
-            failures_remove_nothing, what_lies_in_unreadable_directories_is_kept,
-            backs_off_and_gives_up_after_ten, a_refusal_gives_up_at_once,
-            a_listing_that_cannot_start_is_a_failure, a_change_that_cannot_be_kept_comes_again,
-            polls_only_while_followed, nobody_looks_any_more, polls_at_the_configured_interval,
+RUNNER_MAIN("discover/watch", tells_what_changed, what_may_be_another_file,
+            sizes_that_are_not_listed, gone_after_two_complete_listings, back_before_it_is_gone,
+            back_after_it_was_gone, failures_remove_nothing,
+            what_lies_in_unreadable_directories_is_kept, backs_off_and_gives_up_after_ten,
+            a_refusal_gives_up_at_once, a_listing_that_cannot_start_is_a_failure,
+            a_change_that_cannot_be_kept_comes_again, polls_only_while_followed,
+            nobody_looks_any_more, polls_at_the_configured_interval,
             a_request_meanwhile_is_not_lost, closes_at_any_moment)

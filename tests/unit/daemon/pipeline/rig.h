@@ -23,8 +23,8 @@ struct rig_file {
         int64_t steps;   /* scalars in it: step i has the value i */
         uint64_t listed; /* what the listing says; UINT64_MAX: nothing */
         int64_t mtime_ns;
-        char tag[16];
-        bool hidden; /* not listed */
+        char tag[16], listed_tag[16]; /* of answers, and of the listing */
+        bool hidden;                  /* not listed */
         uint64_t id;
 };
 

@@ -1256,6 +1256,197 @@ START_TEST(a_file_that_shrank_begins_anew) {
 }
 END_TEST
 
+/* An object store writes objects whole: what is new of one costs what is new, and the 16 bytes. */
+START_TEST(an_object_that_is_rewritten_with_more_costs_what_is_new) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t known, sent, added;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 2000);
+        snprintf(file->tag, sizeof(file->tag), "g1");
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "l1");
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        known = file->events.size;
+        sent = rig.store->bytes_sent;
+        ck_assert_uint_eq(sent, known);
+        while (file->events.size < known + (50u << 10))
+                rig_append(file, 1);
+        snprintf(file->tag, sizeof(file->tag), "g2");
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "l2");
+        added = file->events.size - known;
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->reads_made, 2);
+        ck_assert_uint_eq(rig.store->bytes_sent - sent, added + 16);
+        ck_assert_uint_eq(session.replaced, 0);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/*
+ * The read brought more than the listing had said. A listing from before that, or one that went
+ * back in time, says less: nothing is withdrawn, and no byte is read again but the last 16.
+ */
+START_TEST(a_stale_listing_is_not_a_file_that_shrank) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t before, sent;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        before = file->listed;
+        rig_append(file, 10); /* between the listing and the read */
+        file->listed = before;
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        rig_list_again(); /* one that began before the answer */
+        ck_assert_uint_eq(rig.store->read_count, 0);
+        file->listed = file->events.size;
+        file->mtime_ns += 2;
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 0); /* it is all here */
+        sent = rig.store->bytes_sent;
+        file->listed = before;
+        file->mtime_ns -= 2;
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 1);
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->bytes_sent - sent, 16);
+        rig_list_again(); /* and it stays as old as that */
+        ck_assert_uint_eq(rig.store->read_count, 0);
+        file->listed = file->events.size;
+        file->mtime_ns += 2;
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 0);
+        ck_assert_uint_eq(session.replaced, 0);
+        rig_append(file, 5);
+        rig_list_again();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Local files: a rename puts another inode there. It is read again only if it is another file. */
+START_TEST(another_inode_with_the_same_bytes_is_the_same_file) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t sent;
+
+        rig_begin(NULL);
+        rig.store->store.tags_name_files = true;
+        file = rig_add_file("run/1.tfevents", 10);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "1:1");
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        sent = rig.store->bytes_sent;
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "1:2"); /* as rsync does it */
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->bytes_sent - sent, 16);
+        ck_assert_uint_eq(session.replaced, 0);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "1:3");
+        file->events.bytes[file->events.size - 1] ^= 1; /* of the same size, with another end */
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(session.replaced, 1);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* The same size and another version, in a store whose objects are never appended to. */
+START_TEST(another_version_of_the_same_size_begins_anew) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "l1");
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "l2");
+        file->mtime_ns++;
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->read_count, 1);
+        ck_assert_uint_eq(rig.store->reads[0]->offset, 0);
+        rig_answer_all();
+        ck_assert_uint_eq(session.replaced, 1);
+        ck_assert_int_eq(session.next_step[0], 10);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A tail of zeros is not written yet: when it is, only what stood behind `known` is read. */
+START_TEST(a_tail_of_zeros_is_filled_in) {
+        struct session session;
+        struct rig_file *file;
+        uint8_t later[4096];
+        uint64_t known, whole, sent;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        known = file->events.size;
+        rig_append(file, 10);
+        whole = file->events.size;
+        memcpy(later, file->events.bytes + known, whole - known);
+        memset(file->events.bytes + known, 0, whole - known);
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        ck_assert(rig_catalog_file(file)->settled);
+        ck_assert_int_eq(session.next_step[0], 10);
+        ck_assert_uint_eq(rig.damaged, 0);
+        sent = rig.store->bytes_sent;
+        memcpy(file->events.bytes + known, later, whole - known);
+        file->mtime_ns++;
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->bytes_sent - sent, whole - known + 16);
+        ck_assert_uint_eq(session.replaced, 0);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A listing without sizes asks whether there is more: 416 (or an empty 206) says no. */
+START_TEST(the_end_is_no_news) {
+        struct session session;
+        struct rig_file *file;
+        uint64_t sent;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->listed = UINT64_MAX;
+        session_begin(&session, &following);
+        rig_list();
+        rig_answer_all();
+        sent = rig.store->bytes_sent;
+        file->mtime_ns++;
+        rig_list_again();
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->bytes_sent - sent, 16);
+        ck_assert_uint_eq(session.replaced, 0);
+        ck_assert(rig_catalog_file(file)->settled);
+        ck_assert_int_eq(rig_catalog_file(file)->state, CATALOG_LOADED);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 /* As large as before or larger, but with other bytes where it had been read. */
 START_TEST(a_file_that_only_looks_grown_begins_anew) {
         struct session session;
@@ -1667,6 +1858,33 @@ START_TEST(reload_answers_when_the_news_are_known) {
 }
 END_TEST
 
+/* A file is gone when two listings do not have it: the answer waits for the second, at once. */
+START_TEST(reload_looks_twice_for_what_is_missing) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        rig_add_file("run/2.tfevents", 10);
+        rig_list();
+        rig_answer_all();
+        file->hidden = true;
+        ck_assert_int_eq(pipeline_reload(rig.pipeline, NULL, on_reloaded, &answer, &request), 0);
+        rig_quiet();
+        rig_list();
+        ck_assert_uint_eq(answer.count, 0);
+        ck_assert_ptr_nonnull(rig.store->callbacks); /* the second one is under way */
+        rig.files[1].hidden = true;                  /* one more does not make it a third */
+        rig_list();
+        ck_assert_uint_eq(answer.count, 1);
+        ck_assert_ptr_null(rig_catalog_file(file));
+        ck_assert_ptr_nonnull(rig_catalog_file(&rig.files[1]));
+        ck_assert_uint_eq(rig.store->lists, 3);
+        rig_end();
+}
+END_TEST
+
 static void wait_for(const struct answer *answer, unsigned count) {
         while (answer->count < count) {
                 uv_run(&rig.loop, UV_RUN_NOWAIT);
@@ -2055,14 +2273,19 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             a_block_that_fails_in_passing_is_not_lost, what_was_lost_may_come_back,
             growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end,
             a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
-            a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
+            an_object_that_is_rewritten_with_more_costs_what_is_new,
+            a_stale_listing_is_not_a_file_that_shrank,
+            another_inode_with_the_same_bytes_is_the_same_file,
+            another_version_of_the_same_size_begins_anew, a_tail_of_zeros_is_filled_in,
+            the_end_is_no_news, a_file_that_is_gone_is_withdrawn, a_file_may_go_at_any_moment,
             a_file_may_be_replaced_while_blocks_are_fetched_again, a_stream_goes_on_at_a_position,
             from_now_only_what_comes, wait_loaded_makes_demand,
             wait_loaded_reads_records_larger_than_the_ring, wait_loaded_waits_for_files_that_settle,
             wait_loaded_names_a_source_that_fails, an_answer_may_cancel_other_requests,
-            reload_answers_when_the_news_are_known, payload_reads_one_value_again,
-            payload_is_canceled_before_its_read, payload_is_canceled_while_it_is_read,
-            payload_is_canceled_while_it_is_decoded, the_end_takes_a_payload_that_is_read,
-            the_end_takes_a_payload_that_is_decoded, all_damage_is_found_again,
-            damage_that_cannot_be_read_again, damage_is_canceled_at_every_moment,
-            readers_come_and_go_at_every_moment, the_end_may_come_at_any_moment)
+            reload_answers_when_the_news_are_known, reload_looks_twice_for_what_is_missing,
+            payload_reads_one_value_again, payload_is_canceled_before_its_read,
+            payload_is_canceled_while_it_is_read, payload_is_canceled_while_it_is_decoded,
+            the_end_takes_a_payload_that_is_read, the_end_takes_a_payload_that_is_decoded,
+            all_damage_is_found_again, damage_that_cannot_be_read_again,
+            damage_is_canceled_at_every_moment, readers_come_and_go_at_every_moment,
+            the_end_may_come_at_any_moment)
