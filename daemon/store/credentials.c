@@ -153,12 +153,13 @@ static void refresh(struct credentials *credentials) {
         }
 }
 
-/* Looks at files at most once a second. */
+/* Looks at files at most once a second while all is well, always while it is not. */
 static bool has_changed(struct credentials *credentials) {
         uint64_t now_ns = uv_hrtime();
 
         if (!credentials->operations->has_changed ||
-            (credentials->checked_ns && now_ns - credentials->checked_ns < CREDENTIALS_CHECK_NS))
+            (credentials->failure.class == STORE_OK && credentials->checked_ns &&
+             now_ns - credentials->checked_ns < CREDENTIALS_CHECK_NS))
                 return false;
         credentials->checked_ns = now_ns;
         return credentials->operations->has_changed(credentials->provider);
