@@ -103,7 +103,6 @@ struct catalog_source {
         uint64_t listings;            /* complete ones */
         uint64_t attempts;            /* listings that have ended, complete or not */
         uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
-        uint64_t list_requests;
         /* directories that the last listing could not read */
         struct catalog_unreadable *unreadable;
         size_t unreadable_count;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base.h"
 
@@ -226,7 +227,8 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
 
         watch->list = NULL;
         watch->source->attempts++;
-        watch->source->list_requests += counts->requests;
+        request_count_add(&watch->source->store->requests, REQUEST_LIST, counts->requests,
+                          time(NULL));
         if (complete)
                 watch_succeeded(watch);
         else

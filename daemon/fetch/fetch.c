@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base.h"
 #include "daemon/core/budget.h"
@@ -145,6 +146,7 @@ static int send_read(struct fetch_job *job) {
                 watch_start(fetch);
         fetch->counters.reads++;
         fetch->counters.retries += job->tries++ > 0;
+        request_count_add(&job->store->requests, REQUEST_READ, 1, time(NULL));
         return 0;
 }
 

@@ -77,8 +77,9 @@ struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
 /* Reads are counted for the whole daemon, listings for the source. */
 static json_t *requests(const struct catalog_source *source,
                         const struct fetch_counters *counters) {
-        return json_pack("{s:o, s:o, s:o}", "list", catalog_json_number(source->list_requests),
-                         "read", catalog_json_number(counters->reads), "retries",
+        return json_pack("{s:o, s:o, s:o}", "list",
+                         catalog_json_number(source->store->requests.total[REQUEST_LIST]), "read",
+                         catalog_json_number(counters->reads), "retries",
                          catalog_json_number(counters->retries));
 }
 

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/store/price.h"
+
 struct store;
 
 /*
@@ -142,6 +144,13 @@ struct store {
          */
         char *url;
         char *endpoint; /* "http://host:port" or "file": what a window is for */
+        /* what its requests cost; NULL: nothing (file systems, endpoints of one's own) */
+        const struct store_price *price;
+        /*
+         * requests that were sent: listings are counted by whoever lists (of struct
+         * store_list_counts), reads by daemon/fetch, those for credentials by the store
+         */
+        struct request_count requests;
         /* as whom storage is asked, for people; NULL: not known (yet), or nobody */
         char *identity;
         /* requests in flight to begin with: 128 for HTTP, 16 for file systems */

@@ -140,7 +140,7 @@ START_TEST(tells_what_changed) {
         check_news(".");
         ck_assert_uint_eq(source->listings, 3);
         ck_assert_uint_eq(source->attempts, 3);
-        ck_assert_uint_eq(source->list_requests, 3);
+        ck_assert_uint_eq(store->store.requests.total[REQUEST_LIST], 3);
         end();
 }
 END_TEST
