@@ -8,11 +8,14 @@ import ssl
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
+import xml.etree.ElementTree
 
 import pytest
 
 from tests.rig import growth, reference, workload
+from tests.rig.bucket import Bucket, keys_of
 from tests.rig.nginx import Nginx
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -50,6 +53,34 @@ def test_log_counts_requests_behind_a_mark(directory):
             "GET", "/a%20b/file.txt", "bytes=3-5", 206, 3)
         assert (second.path, second.range, second.status) == ("/none", "-", 404)
         assert len(nginx.requests()) == 3
+
+
+def list_bucket(nginx, **arguments):
+    """The texts of one page by their tags."""
+    page = xml.etree.ElementTree.fromstring(get(nginx.url + "/logs?" + urllib.parse.urlencode({"list-type": 2, **arguments}))[1])
+    found = {}
+    for element in page.iter():
+        found.setdefault(element.tag.rpartition("}")[2], []).append(element.text)
+    return found
+
+
+def test_bucket_lists_in_pages_as_s3_does(directory):
+    for number in range(7):
+        (directory / f"n{number}").write_bytes(b"x" * number)
+    with Nginx(directory, bucket=Bucket("logs", keys_of(directory))) as nginx:
+        page = list_bucket(nginx)
+        assert page["Key"] == ["a%20b/file.txt"] + [f"n{number}" for number in range(7)]
+        assert page["Size"] == ["10"] + [str(number) for number in range(7)]
+        assert page["IsTruncated"] == ["false"] and "NextContinuationToken" not in page
+        first = list_bucket(nginx, **{"max-keys": 3})
+        assert first["Key"] == ["a%20b/file.txt", "n0", "n1"] and first["IsTruncated"] == ["true"]
+        second = list_bucket(nginx, **{"max-keys": 3, "continuation-token": first["NextContinuationToken"][0]})
+        assert second["Key"] == ["n2", "n3", "n4"]
+        assert list_bucket(nginx, **{"start-after": "n4"})["Key"] == ["n5", "n6"]
+        assert list_bucket(nginx, prefix="n")["KeyCount"] == ["7"]
+        levels = list_bucket(nginx, delimiter="/")
+        assert levels["Prefix"][1:] == ["a%20b/"] and len(levels["Key"]) == 7
+        assert get(nginx.url + "/logs/a%20b/file.txt", "3-5") == (206, b"345")
 
 
 def test_https_is_proved_by_its_certificate(directory):

@@ -7,7 +7,7 @@
         nginx.tls_url       https, without delay; nginx.certificate proves it
         nginx.requests()    what was asked so far, from the access log
 
-Listings are nginx's JSON autoindex. Everything it writes lies in a temporary directory that goes when it stops; no root is
+Listings are nginx's JSON autoindex; with a bucket's name also ListObjectsV2 of S3 in front of the same files (bucket.py). Everything it writes lies in a temporary directory that goes when it stops; no root is
 needed. It ends the nginx that it started, and nothing else.
 """
 import collections
@@ -53,12 +53,18 @@ http {{
     function delay()
       local u1, u2 = 1 - math.random(), math.random()
       local delay_s = math.exp(mu + sigma * math.sqrt(-2 * math.log(u1)) * math.cos(2 * math.pi * u2))
+      if {tail} then
+        local chance = math.random()
+        if chance < 0.001 then delay_s = 20 elseif chance < 0.011 then delay_s = delay_s * (5 + 15 * math.random()) end
+      end
       ngx.header['X-Delay-Ms'] = delay_s * 1000
       ngx.sleep(delay_s)
     end
   }}
-  server {{ listen {address}:{slow} backlog=4096; location / {{ access_by_lua_block {{ delay() }} }} }}
-  server {{ listen {address}:{plain} backlog=4096; location / {{ }} location = /.barrier {{ access_log off; return 204; }} }}
+  {bucket_http}
+  server {{ listen {address}:{slow} backlog=4096; {limit_rate} access_by_lua_block {{ delay() }} location / {{ }} {bucket_server} }}
+  server {{ listen {address}:{plain} backlog=4096; location / {{ }} {bucket_server}
+    location = /.barrier {{ access_log off; return 204; }} }}
   {tls_server}
 }}
 """
@@ -77,9 +83,12 @@ def free_ports(count):
 
 
 class Nginx:
-    def __init__(self, root, p50_ms=100, p90_ms=150, seed=1, tls=False):
+    def __init__(self, root, p50_ms=100, p90_ms=150, seed=1, tls=False, tail=False, connection_rate=None, bucket=None):
+        """tail: one request of a hundred takes 5 to 20 times as long, one of a thousand is stuck for 20 s. connection_rate: bytes a
+        second of each answer of slow_url, as nginx writes it ("90m"). bucket: a bucket.Bucket, in front of root."""
         self.root = pathlib.Path(root).resolve()
         self.p50_ms, self.p90_ms, self.seed, self.tls = p50_ms, p90_ms, seed, tls
+        self.tail, self.connection_rate, self.bucket = tail, connection_rate, bucket
         self.process = None
 
     def __enter__(self):
@@ -115,6 +124,10 @@ class Nginx:
         user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
         configuration = CONFIGURATION.format(
             modules=MODULES, run=self.run, root=self.root, seed=self.seed, p50_ms=self.p50_ms, p90_ms=self.p90_ms,
+            tail="true" if self.tail else "false",
+            limit_rate=f"limit_rate {self.connection_rate};" if self.connection_rate else "",
+            bucket_http=self.bucket.http_part(self.run) if self.bucket else "",
+            bucket_server=self.bucket.server_part(self.root) if self.bucket else "",
             address=LOOPBACK, slow=slow, plain=plain, tls_server=tls_server, files=files, connections=files // 4, user=user)
         (self.run / "nginx.conf").write_text(configuration)
         program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
