@@ -79,7 +79,8 @@ static int check_source(struct check *check, uv_loop_t *loop,
                 check->failed = true;
                 return r == -ENOMEM ? r : 0;
         }
-        r = watch_new(loop, source, -1, &watch_events, check, &source->watch);
+        r = watch_new(loop, source, &(struct watch_options){ .poll_ns = POLL_NEVER }, &watch_events,
+                      check, &source->watch);
         if (r < 0) {
                 catalog_remove_source(source);
                 store->operations->close(store, NULL, NULL);

@@ -97,6 +97,10 @@ static int start_pipeline(struct daemon *daemon) {
                                                               UINT32_MAX),
                 .readers_max = config->sessions_max,
                 .poll_ns = config->poll_ns,
+                .requests_per_day_max = config->max_requests_per_day,
+                .price_nano_usd = { [REQUEST_LIST] = config->price_list,
+                                    [REQUEST_READ] = config->price_read,
+                                    [REQUEST_CREDENTIALS] = CONFIG_PRICE_AUTO },
                 .reread_ns = REREAD_NS,
                 .hold_ns = HOLD_NS,
         };

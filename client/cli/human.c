@@ -62,6 +62,19 @@ const char *human_age(char text[HUMAN_SIZE], double seconds) {
         return text;
 }
 
+const char *human_dollars(char text[HUMAN_SIZE], double dollars) {
+        int decimals = 2;
+
+        /* One digit that is not 0, at least, down to a millionth. */
+        for (double least = 0.01; dollars < least && decimals < 6; least /= 10)
+                decimals++;
+        if (dollars < 0.0000005)
+                snprintf(text, HUMAN_SIZE, "$0");
+        else
+                snprintf(text, HUMAN_SIZE, "$%.*f", decimals, dollars);
+        return text;
+}
+
 const char *human_clock(char text[HUMAN_SIZE], double seconds) {
         unsigned long total = seconds >= 0 && seconds < 3.6e6 ? (unsigned long)ceil(seconds)
                                                               : 3599999;

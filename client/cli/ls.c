@@ -133,16 +133,27 @@ static void on_run(void *userdata, const json_t *row) {
 struct requests {
         const struct hr_connection *connection;
         int64_t list, read;
+        json_t *cost;   /* NULL: they cost nothing */
+        char *identity; /* as whom they were sent; NULL: nobody */
 };
+
+static void requests_deinit(struct requests *requests) {
+        json_decref(requests->cost);
+        free(requests->identity);
+}
 
 static void on_source(void *userdata, const json_t *row) {
         struct requests *requests = userdata;
         json_t *counts = json_object_get(row, "requests");
+        const char *identity;
 
         if (!command_is_source(requests->connection, row))
                 return;
         requests->list = json_integer_value(json_object_get(counts, "list"));
         requests->read = json_integer_value(json_object_get(counts, "read"));
+        requests->cost = json_incref(json_object_get(counts, "cost"));
+        identity = json_string_value(json_object_get(row, "identity"));
+        requests->identity = identity ? strdup(identity) : NULL;
 }
 
 static void print_totals(const struct listing *listing, const struct requests *requests) {
@@ -150,7 +161,7 @@ static void print_totals(const struct listing *listing, const struct requests *r
                 read[HUMAN_SIZE];
         bool is_remote = source_url_has_scheme(hr_source(requests->connection));
 
-        printf("%s %s, %s %s, %s; %s %s + %s %s\n", human_count(runs, listing->runs),
+        printf("%s %s, %s %s, %s; %s %s + %s %s", human_count(runs, listing->runs),
                listing->runs == 1 ? "run" : "runs", human_count(files, listing->files),
                listing->files == 1 ? "file" : "files",
                human_bytes(size, (uint64_t)listing->size_bytes), human_count(list, requests->list),
@@ -161,6 +172,16 @@ static void print_totals(const struct listing *listing, const struct requests *r
                is_remote             ? "GET"
                : requests->read == 1 ? "read"
                                      : "reads");
+        if (requests->cost)
+                printf(" (about %s)", human_dollars(read, json_number_value(json_object_get(
+                                                                  requests->cost, "total_usd"))));
+        if (requests->identity) {
+                CLEANUP(freep)
+                char *identity = human_name(requests->identity, strlen(requests->identity));
+
+                printf("; as %s", identity ? identity : "?");
+        }
+        putchar('\n');
 }
 
 /* A name as JSON, with U+FFFD where it is no UTF-8. */
@@ -174,6 +195,7 @@ static json_t *name_json(const char *name) {
 }
 
 static int print_json(const struct listing *listing, const struct requests *requests) {
+        int r;
         json_t *object = json_pack(
                 "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source",
                 name_json(hr_source(requests->connection)), "prefix",
@@ -181,7 +203,12 @@ static int print_json(const struct listing *listing, const struct requests *requ
                 (json_int_t)listing->files, "size_bytes", (json_int_t)listing->size_bytes,
                 "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
                 "requests", "list", (json_int_t)requests->list, "read", (json_int_t)requests->read);
-        int r = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
+
+        if (requests->cost)
+                json_object_set(json_object_get(object, "requests"), "cost", requests->cost);
+        if (requests->identity)
+                json_object_set_new(object, "identity", json_string(requests->identity));
+        r = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 
         json_decref(object);
         putchar('\n');
@@ -217,7 +244,7 @@ static int list(struct hr_connection *connection, const char *url, struct listin
 }
 
 static int list_and_print(const struct arguments *arguments, struct hr_connection *connection) {
-        struct requests requests = { .connection = connection };
+        CLEANUP(requests_deinit) struct requests requests = { .connection = connection };
         struct listing listing = { .connection = connection,
                                    .rows = json_array(),
                                    .now = (double)time(NULL) };

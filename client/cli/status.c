@@ -89,10 +89,36 @@ static int count_runs(struct hr_connection *connection, const json_t *source,
         return command_pages(connection, "runs", "runs", params, on_run, ret_counts);
 }
 
-/* Reads are counted for all sources together: beside one of several only its listings are told. */
-static void print_source(const json_t *source, const struct run_counts *counts, bool is_alone) {
-        json_t *age = json_object_get(source, "listed_age_s"),
-               *requests = json_object_get(source, "requests");
+/* What was asked of storage today, and what that costs. */
+static void print_requests(const json_t *requests) {
+        json_t *today = json_object_get(requests, "today"),
+               *cost = json_object_get(requests, "cost"), *day = json_object_get(cost, "day_usd");
+        char count[HUMAN_SIZE], price[HUMAN_SIZE];
+        int64_t sum = number_of(today, "list") + number_of(today, "read") +
+                      number_of(today, "credentials");
+
+        printf("  today %s request%s", human_count(count, sum), sum == 1 ? "" : "s");
+        if (cost)
+                printf(" (about %s",
+                       human_dollars(price, json_number_value(json_object_get(cost, "today_usd"))));
+        if (json_is_number(day))
+                printf("; %s a day as of now", human_dollars(price, json_number_value(day)));
+        if (cost)
+                putchar(')');
+}
+
+/* Polls rest when nobody looks, which is as it should be; that the limit stopped them is news. */
+static void print_polling(const json_t *polling) {
+        const char *state = text_of(polling, "state", "");
+
+        if (strcmp(state, "stopped") == 0)
+                printf("  polling stopped until midnight UTC (max_requests_per_day)");
+        else if (strcmp(state, "resting") == 0)
+                printf("  polling rests");
+}
+
+static void print_source(const json_t *source, const struct run_counts *counts) {
+        json_t *age = json_object_get(source, "listed_age_s");
         char done[HUMAN_SIZE], all[HUMAN_SIZE], damaged[HUMAN_SIZE], when[HUMAN_SIZE],
                 count[HUMAN_SIZE];
         const char *name = text_of(source, "name", "?");
@@ -108,11 +134,9 @@ static void print_source(const json_t *source, const struct run_counts *counts, 
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
         if (json_is_number(age))
                 printf("  last look %s ago", human_age(when, json_number_value(age)));
-        if (is_alone)
-                printf("  %s requests\n", human_count(count, number_of(requests, "list") +
-                                                                     number_of(requests, "read")));
-        else
-                printf("  %s listings\n", human_count(count, number_of(requests, "list")));
+        print_requests(json_object_get(source, "requests"));
+        print_polling(json_object_get(source, "polling"));
+        putchar('\n');
 }
 
 /* Names what is wrong with a source; the exit code that stands for it. */
@@ -158,14 +182,6 @@ static void print_daemon(const struct hr_connection *connection, const json_t *s
         print_ring(status);
 }
 
-static void print_reads(const json_t *counters) {
-        int64_t reads = number_of(counters, "reads");
-        char text[HUMAN_SIZE];
-
-        printf("all sources: %s read%s of files\n", human_count(text, reads),
-               reads == 1 ? "" : "s");
-}
-
 static int print_sources(struct hr_connection *connection, const json_t *status) {
         json_t *sources = json_object_get(status, "sources"), *source;
         size_t index, count = json_array_size(sources);
@@ -176,12 +192,10 @@ static int print_sources(struct hr_connection *connection, const json_t *status)
 
                 if (r)
                         return r;
-                print_source(source, &counts, count == 1);
+                print_source(source, &counts);
         }
         if (count == 0)
                 puts("no sources");
-        if (count > 1)
-                print_reads(json_object_get(status, "counters"));
         return 0;
 }
 

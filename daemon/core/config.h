@@ -21,6 +21,8 @@ enum config_checksum { CONFIG_CHECKSUM_ALWAYS, CONFIG_CHECKSUM_LENGTH_ONLY };
 
 #define CONFIG_POLL_AUTO 0
 #define CONFIG_POLL_NEVER (-1)
+#define CONFIG_POLL_ON_DEMAND (-2)
+#define CONFIG_PRICE_AUTO UINT64_MAX
 
 struct config_source {
         char *url;
@@ -41,9 +43,11 @@ struct config {
         enum config_checksum checksum;
         uint64_t record_max_bytes; /* 0: as fetch_inflight_bytes */
         uint64_t payload_inline_max_bytes;
-        int64_t poll_ns;       /* or CONFIG_POLL_* */
-        unsigned sessions_max; /* 0: as many as the ring allows */
-        uid_t *allow_uids;     /* who may attach besides root and the daemon's own user */
+        int64_t poll_ns;                 /* or CONFIG_POLL_* */
+        unsigned max_requests_per_day;   /* 0: no limit */
+        uint64_t price_list, price_read; /* of one request, 10^-9 dollars; or CONFIG_PRICE_AUTO */
+        unsigned sessions_max;           /* 0: as many as the ring allows */
+        uid_t *allow_uids;               /* who may attach besides root and the daemon's own user */
         size_t allow_uid_count;
         enum log_level log_level;
 };

@@ -102,8 +102,32 @@ const struct config_key config_keys[] = {
           .type = CONFIG_TYPE_POLL,
           .offset = FIELD(poll_ns),
           .initial = CONFIG_POLL_AUTO,
-          .words = { "auto", "never" },
-          .help = "How often storage is looked at, in seconds; auto looks while somebody reads." },
+          .words = { "auto", "on-demand", "never" },
+          .help = "How often storage is looked at, in seconds; auto: every few seconds while files "
+                  "grow and a client follows, up to a minute while nothing changes, not at all "
+                  "when "
+                  "nobody has asked for 10 minutes; on-demand: when a client asks." },
+        { .name = "max_requests_per_day",
+          .type = CONFIG_TYPE_COUNT,
+          .offset = FIELD(max_requests_per_day),
+          .max = 1000000000,
+          .help = "After so many requests to one server in a day (UTC) it is not polled any more "
+                  "on "
+                  "that day; 0 for no limit." },
+        { .name = "price.list",
+          .type = CONFIG_TYPE_PRICE,
+          .offset = FIELD(price_list),
+          .initial = CONFIG_PRICE_AUTO,
+          .words = { "auto" },
+          .help = "What 1000 listing requests cost, for the estimates; auto for the public price "
+                  "of "
+                  "S3, Cloud Storage and Azure, and nothing elsewhere." },
+        { .name = "price.read",
+          .type = CONFIG_TYPE_PRICE,
+          .offset = FIELD(price_read),
+          .initial = CONFIG_PRICE_AUTO,
+          .words = { "auto" },
+          .help = "What 1000 reads cost, likewise." },
         { .name = "sessions_max",
           .type = CONFIG_TYPE_COUNT,
           .offset = FIELD(sessions_max),
@@ -213,7 +237,12 @@ static void write_allowed(FILE *file, const struct config_key *key) {
                 write_words(file, key);
                 break;
         case CONFIG_TYPE_POLL:
-                fputs("\"auto\", \"never\" or a number of seconds from 0.05 to 86400", file);
+                fputs("\"auto\", \"on-demand\", \"never\" or a number of seconds from 0.05 to "
+                      "86400",
+                      file);
+                break;
+        case CONFIG_TYPE_PRICE:
+                fputs("\"auto\" or a number of dollars from 0 to 1000", file);
                 break;
         }
 }
@@ -238,6 +267,9 @@ static void write_default(FILE *file, const struct config_key *key) {
         case CONFIG_TYPE_WORD:
         case CONFIG_TYPE_POLL:
                 fprintf(file, "\"%s\"", key->words[key->initial]);
+                break;
+        case CONFIG_TYPE_PRICE:
+                fprintf(file, "\"%s\"", key->words[0]);
                 break;
         }
 }

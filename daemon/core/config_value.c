@@ -17,6 +17,7 @@
 #define UIDS_MAX 4096
 #define POLL_MIN_S 0.05
 #define POLL_MAX_S 86400.0
+#define PRICE_MAX 1000.0
 
 static void *field_of(const struct config_key *key, struct config *config) {
         return (char *)config + key->offset;
@@ -88,34 +89,56 @@ static int store_word(const struct config_key *key, const json_t *value, void *f
         return -EINVAL;
 }
 
-static int seconds_from_text(const char *text, double *ret_seconds) {
+static int decimal_from_text(const char *text, double *ret_number) {
         size_t digits = strspn(text, "0123456789.");
         char *end;
 
         /* strtod() also takes hexadecimal numbers, exponents, "inf" and leading blanks. */
         if (digits == 0 || text[digits])
                 return -EINVAL;
-        *ret_seconds = strtod(text, &end);
+        *ret_number = strtod(text, &end);
         return *end ? -EINVAL : 0;
 }
 
-static int store_poll(const json_t *value, int64_t *field) {
-        double seconds;
+static int decimal_from_json(const json_t *value, double *ret_number) {
+        if (!json_is_number(value))
+                return json_is_string(value)
+                               ? decimal_from_text(json_string_value(value), ret_number)
+                               : -EINVAL;
+        *ret_number = json_number_value(value);
+        return 0;
+}
 
-        if (json_is_number(value)) {
-                seconds = json_number_value(value);
-        } else if (!json_is_string(value)) {
-                return -EINVAL;
-        } else if (!strcmp(json_string_value(value), "auto") ||
-                   !strcmp(json_string_value(value), "never")) {
-                *field = json_string_value(value)[0] == 'a' ? CONFIG_POLL_AUTO : CONFIG_POLL_NEVER;
+static int store_poll(const struct config_key *key, const json_t *value, int64_t *field) {
+        static const int64_t meant[] = { CONFIG_POLL_AUTO, CONFIG_POLL_ON_DEMAND,
+                                         CONFIG_POLL_NEVER };
+        double seconds;
+        unsigned word;
+
+        if (store_word(key, value, &word) == 0) {
+                *field = meant[word];
                 return 0;
-        } else if (seconds_from_text(json_string_value(value), &seconds) < 0) {
-                return -EINVAL;
         }
+        if (decimal_from_json(value, &seconds) < 0)
+                return -EINVAL;
         if (!(seconds >= POLL_MIN_S && seconds <= POLL_MAX_S))
                 return -EINVAL;
         *field = (int64_t)llround(seconds * 1e9);
+        return 0;
+}
+
+/* Dollars for 1000 requests, kept as 10^-9 dollars for one. */
+static int store_price(const struct config_key *key, const json_t *value, uint64_t *field) {
+        double dollars;
+        unsigned word;
+
+        if (store_word(key, value, &word) == 0) {
+                *field = CONFIG_PRICE_AUTO;
+                return 0;
+        }
+        if (decimal_from_json(value, &dollars) < 0 || !(dollars >= 0 && dollars <= PRICE_MAX))
+                return -EINVAL;
+        *field = (uint64_t)llround(dollars * 1e6);
         return 0;
 }
 
@@ -223,7 +246,9 @@ int config_value_store(const struct config_key *key, const json_t *value, struct
         case CONFIG_TYPE_WORD:
                 return store_word(key, value, field);
         case CONFIG_TYPE_POLL:
-                return store_poll(value, field);
+                return store_poll(key, value, field);
+        case CONFIG_TYPE_PRICE:
+                return store_price(key, value, field);
         }
         return -EINVAL;
 }
@@ -255,6 +280,9 @@ void config_value_reset(const struct config_key *key, struct config *config) {
                 break;
         case CONFIG_TYPE_POLL:
                 *(int64_t *)field = (int64_t)key->initial;
+                break;
+        case CONFIG_TYPE_PRICE:
+                *(uint64_t *)field = key->initial;
                 break;
         }
 }

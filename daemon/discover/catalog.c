@@ -147,6 +147,8 @@ int catalog_add_source(struct catalog *catalog, const char *name, struct store *
         }
         source->catalog = catalog;
         source->store = take_store;
+        if (take_store->price)
+                source->price = *take_store->price;
         source->id = name_id_source(take_store->url);
         catalog->sources[catalog->source_count++] = source;
         *ret_source = source;
@@ -325,6 +327,16 @@ void catalog_remove_file(struct catalog_file *file) {
         file_free(file);
         if (run->file_count == 0)
                 run_remove(run);
+}
+
+void catalog_requests_today(const struct catalog *catalog, const char *endpoint, int64_t now_s,
+                            uint64_t sums[REQUEST_KINDS]) {
+        for (size_t i = 0; i < catalog->source_count; i++) {
+                const struct store *store = catalog->sources[i]->store;
+
+                if (!strcmp(store->endpoint, endpoint))
+                        request_count_today(&store->requests, now_s, sums);
+        }
 }
 
 void catalog_clear_unreadable(struct catalog_source *source) {

@@ -103,6 +103,7 @@ struct catalog_source {
         uint64_t listings;            /* complete ones */
         uint64_t attempts;            /* listings that have ended, complete or not */
         uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
+        struct store_price price;     /* of its requests: the store's, or what is configured */
         /* directories that the last listing could not read */
         struct catalog_unreadable *unreadable;
         size_t unreadable_count;
@@ -155,6 +156,10 @@ void catalog_remove_file(struct catalog_file *file);
  * arrive. The image is valid. -ENOMEM.
  */
 int catalog_learn(const struct catalog_file *file, const struct extent_header *extent);
+
+/* Adds what was sent to the endpoint on this day, for all sources, to the sums. */
+void catalog_requests_today(const struct catalog *catalog, const char *endpoint, int64_t now_s,
+                            uint64_t sums[REQUEST_KINDS]);
 
 /* Forgets and learns which directories cannot be read. -ENOMEM. */
 void catalog_clear_unreadable(struct catalog_source *source);

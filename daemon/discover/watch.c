@@ -13,9 +13,6 @@
 
 #include "common/base.h"
 
-#define MS_PER_NS 1000000
-#define POLL_FIRST_MS 1000
-#define POLL_LAST_MS 60000
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
 #define RETRY_FAILING_MS 10000
@@ -23,18 +20,21 @@
 #define GIVE_UP_NS (120 * 1000000000ull)
 #define MISSING_MS 2000
 #define MISSING_GONE 2
+#define FRESH_NS (2 * 1000000000ull) /* asked for again so soon: that listing will do */
+#define DAY_S 86400
 
 struct watch {
         struct catalog_source *source;
         const struct watch_events *events;
         void *userdata;
         uv_timer_t timer;
-        int64_t poll_ns;
-        uint64_t poll_ms; /* of poll auto */
-        enum watch_interest interest;
-        struct store_list *list;              /* NULL: no listing is under way */
-        bool polling;                         /* the timer waits for a poll, not for another try */
-        bool again;                           /* another one is wanted after it */
+        struct watch_options options;
+        struct poll poll;
+        struct store_list *list; /* NULL: no listing is under way */
+        bool polling;            /* the timer waits for a poll, not for another try */
+        bool stopped;            /* too many requests today: it waits for midnight */
+        int64_t newest_ns;       /* mtime that this listing has seen; INT64_MIN: none */
+        bool again;              /* another one is wanted after it */
         bool changed, missing, out_of_memory; /* seen by this listing */
         unsigned tries;
         uint64_t failing_since_ns;
@@ -43,14 +43,52 @@ struct watch {
 };
 
 static void watch_list(struct watch *watch);
+static void watch_schedule_poll(struct watch *watch);
+
+static int64_t utc_s(const struct watch *watch) {
+        return watch->options.utc_s ? watch->options.utc_s() : time(NULL);
+}
+
+/* All that was sent today to the source's endpoint, for whatever source. */
+static bool watch_has_spent(const struct watch *watch) {
+        uint64_t sums[REQUEST_KINDS] = { 0 }, sum = 0;
+
+        if (watch->options.requests_per_day_max == 0)
+                return false;
+        catalog_requests_today(watch->source->catalog, watch->source->store->endpoint, utc_s(watch),
+                               sums);
+        for (unsigned i = 0; i < REQUEST_KINDS; i++)
+                sum += sums[i];
+        return sum >= watch->options.requests_per_day_max;
+}
 
 static void on_timer(uv_timer_t *timer) {
-        watch_list(timer->data);
+        struct watch *watch = timer->data;
+
+        if (watch->stopped)
+                watch_schedule_poll(watch);
+        else
+                watch_list(watch);
 }
 
 static void watch_schedule(struct watch *watch, uint64_t wait_ms) {
-        watch->polling = false;
+        watch->polling = watch->stopped = false;
         uv_timer_start(&watch->timer, on_timer, wait_ms, 0);
+}
+
+/* By itself, that is: not because somebody asked. At midnight the count begins anew. */
+static void watch_schedule_by_itself(struct watch *watch, uint64_t wait_ms) {
+        if (wait_ms == POLL_REST) {
+                watch->polling = watch->stopped = false;
+                uv_timer_stop(&watch->timer);
+                return;
+        }
+        if (!watch_has_spent(watch)) {
+                watch_schedule(watch, wait_ms);
+                return;
+        }
+        watch_schedule(watch, (uint64_t)(DAY_S - utc_s(watch) % DAY_S) * 1000);
+        watch->stopped = true;
 }
 
 static bool row_is_other_version(const struct catalog_file *file, const struct store_row *row) {
@@ -101,6 +139,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         news = row_change(file, row, &change);
         file->seen_listing = watch->source->listings + 1;
         file->missing = 0;
+        if (row->mtime_ns > watch->newest_ns)
+                watch->newest_ns = row->mtime_ns;
         if (!news)
                 return;
         /* A listing that does not know sizes must not make us forget what an answer said. */
@@ -172,17 +212,21 @@ static void watch_schedule_poll(struct watch *watch) {
                 watch_schedule(watch, watch->again ? 0 : MISSING_MS);
                 return;
         }
-        if (watch->poll_ns < 0 || (watch->poll_ns == 0 && watch->interest == WATCH_NOBODY))
+        watch_schedule_by_itself(watch, poll_next_ms(&watch->poll));
+        watch->polling = !watch->stopped && uv_is_active((uv_handle_t *)&watch->timer);
+}
+
+/* When storage changed last: now, or, of what the first listing found, as its times say. */
+static void watch_note_change(struct watch *watch) {
+        int64_t now_ns = utc_s(watch) * 1000000000;
+        bool is_first = watch->source->listings == 1;
+
+        if (!watch->changed)
                 return;
-        if (watch->poll_ns > 0)
-                watch->poll_ms = max_u64((uint64_t)watch->poll_ns / MS_PER_NS, 1);
-        else
-                watch->poll_ms = watch->changed
-                                         ? POLL_FIRST_MS
-                                         : min_u64(max_u64(watch->poll_ms, POLL_FIRST_MS) * 3 / 2,
-                                                   POLL_LAST_MS);
-        watch_schedule(watch, watch->poll_ms);
-        watch->polling = true;
+        poll_changed(&watch->poll,
+                     is_first && watch->newest_ns != INT64_MIN && watch->newest_ns < now_ns
+                             ? (uint64_t)(now_ns - watch->newest_ns) / 1000000
+                             : 0);
 }
 
 static void watch_failed(struct watch *watch, const struct store_failure *failure) {
@@ -196,13 +240,16 @@ static void watch_failed(struct watch *watch, const struct store_failure *failur
         if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES ||
             uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
                 source->state = CATALOG_SOURCE_FAILING;
-        if (source->state == CATALOG_SOURCE_FAILING && watch->poll_ns > 0)
-                wait_ms = min_u64(RETRY_FAILING_MS, (uint64_t)watch->poll_ns / MS_PER_NS + 1);
-        else if (source->state == CATALOG_SOURCE_FAILING)
+        if (source->state == CATALOG_SOURCE_FAILING)
                 wait_ms = RETRY_FAILING_MS;
         else
                 wait_ms = wait_ms / 2 + (uint64_t)rand() % (wait_ms / 2 + 1);
-        watch_schedule(watch, watch->again ? 0 : max_u64(wait_ms, failure->retry_after_ms));
+        if (watch->again)
+                watch_schedule(watch, 0);
+        else
+                watch_schedule_by_itself(
+                        watch,
+                        poll_retry_ms(&watch->poll, max_u64(wait_ms, failure->retry_after_ms)));
 }
 
 static void watch_succeeded(struct watch *watch) {
@@ -214,6 +261,7 @@ static void watch_succeeded(struct watch *watch) {
         source->state = CATALOG_SOURCE_OK;
         source->failure = (struct store_failure){ 0 };
         watch_look_for_missing(watch);
+        watch_note_change(watch);
         watch_schedule_poll(watch);
 }
 
@@ -228,7 +276,8 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
         watch->list = NULL;
         watch->source->attempts++;
         request_count_add(&watch->source->store->requests, REQUEST_LIST, counts->requests,
-                          time(NULL));
+                          utc_s(watch));
+        watch->poll.nano_usd = counts->requests * watch->source->price.nano_usd[REQUEST_LIST];
         if (complete)
                 watch_succeeded(watch);
         else
@@ -248,6 +297,8 @@ static void watch_list(struct watch *watch) {
         }
         uv_timer_stop(&watch->timer);
         watch->again = watch->changed = watch->missing = watch->out_of_memory = false;
+        watch->polling = watch->stopped = false;
+        watch->newest_ns = INT64_MIN;
         catalog_clear_unreadable(watch->source);
         r = store->operations->list(store, NULL, &callbacks, watch, &watch->list);
         if (r < 0) {
@@ -261,19 +312,21 @@ static void watch_list(struct watch *watch) {
         }
 }
 
-int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns,
+int watch_new(uv_loop_t *loop, struct catalog_source *source, const struct watch_options *options,
               const struct watch_events *events, void *userdata, struct watch **ret_watch) {
         struct watch *watch = calloc(1, sizeof(*watch));
 
         if (!watch)
                 return -ENOMEM;
         watch->source = source;
-        watch->poll_ns = poll_ns;
+        watch->options = *options;
+        poll_init(&watch->poll, options->poll_ns);
         watch->events = events;
         watch->userdata = userdata;
         uv_timer_init(loop, &watch->timer);
         watch->timer.data = watch;
-        watch_schedule(watch, 0);
+        if (options->poll_ns != POLL_ON_DEMAND)
+                watch_schedule(watch, 0);
         *ret_watch = watch;
         return 0;
 }
@@ -294,14 +347,57 @@ bool watch_misses_files(const struct watch *watch) {
 }
 
 void watch_set_interest(struct watch *watch, enum watch_interest interest) {
-        bool begins = interest == WATCH_FOLLOWED && watch->interest == WATCH_NOBODY;
+        bool is_followed = interest == WATCH_FOLLOWED, was_followed = watch->poll.followed;
 
-        watch->interest = interest;
-        if (interest == WATCH_NOBODY && watch->poll_ns == 0 && watch->polling)
-                uv_timer_stop(&watch->timer);
-        if (begins && watch->poll_ns == 0 && !watch->list &&
-            !uv_is_active((uv_handle_t *)&watch->timer))
+        if (is_followed == was_followed)
+                return;
+        poll_ask(&watch->poll);
+        watch->poll.followed = is_followed;
+        if (watch->polling && watch->poll.interval_ns == POLL_AUTO)
+                watch_schedule_poll(watch); /* at the pace of those who are there now */
+        else if (is_followed)
+                watch_ask(watch);
+}
+
+void watch_ask(struct watch *watch) {
+        const struct catalog_source *source = watch->source;
+        bool is_idle = !watch->list && !uv_is_active((uv_handle_t *)&watch->timer);
+        bool is_fresh = source->listings > 0 && uv_hrtime() - source->listed_at_ns < FRESH_NS;
+        bool is_good = source->listings > 0 && source->failure.class == STORE_OK;
+
+        poll_ask(&watch->poll);
+        if (!is_idle || (is_good && (is_fresh || watch->poll.interval_ns == POLL_NEVER)))
+                return;
+        if (source->listings == 0)
                 watch_schedule(watch, 0);
+        else
+                watch_schedule_by_itself(watch, 0);
+}
+
+enum watch_polling watch_polling(const struct watch *watch) {
+        if (watch->stopped)
+                return WATCH_POLLING_STOPPED;
+        if (watch->poll.interval_ns == POLL_NEVER)
+                return WATCH_POLLING_OFF;
+        return watch->list || uv_is_active((const uv_handle_t *)&watch->timer)
+                       ? WATCH_POLLING_ON
+                       : WATCH_POLLING_RESTS;
+}
+
+const char *watch_polling_name(enum watch_polling polling) {
+        static const char *const names[] = {
+                [WATCH_POLLING_ON] = "on",
+                [WATCH_POLLING_RESTS] = "resting",
+                [WATCH_POLLING_STOPPED] = "stopped",
+                [WATCH_POLLING_OFF] = "off",
+        };
+
+        return names[polling];
+}
+
+uint64_t watch_wait_ms(const struct watch *watch) {
+        return uv_is_active((const uv_handle_t *)&watch->timer) ? uv_timer_get_due_in(&watch->timer)
+                                                                : UINT64_MAX;
 }
 
 static void on_timer_closed(uv_handle_t *handle) {

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "daemon/discover/catalog.h"
+#include "daemon/discover/poll.h"
 
 struct watch;
 
@@ -44,16 +45,39 @@ struct watch_events {
 };
 
 enum watch_interest {
-        WATCH_NOBODY,   /* nobody looks: no polls */
+        WATCH_NOBODY,   /* nobody follows */
         WATCH_FOLLOWED, /* a client follows */
 };
 
-/*
- * poll_ns: interval of polls; 0: from 1 s while things change up to 60 s; -1: none. Lists at once.
- * -ENOMEM.
- */
-int watch_new(uv_loop_t *loop, struct catalog_source *source, int64_t poll_ns,
+struct watch_options {
+        int64_t poll_ns; /* interval of polls, or POLL_* (poll.h) */
+        /* to the source's endpoint: then there are no more polls until midnight UTC; 0: no limit */
+        uint64_t requests_per_day_max;
+        int64_t (*utc_s)(void); /* seconds since 1970; NULL: the system's clock */
+};
+
+/* Lists at once, unless poll_ns is POLL_ON_DEMAND: then when somebody asks. -ENOMEM. */
+int watch_new(uv_loop_t *loop, struct catalog_source *source, const struct watch_options *options,
               const struct watch_events *events, void *userdata, struct watch **ret_watch);
+
+/*
+ * Somebody asks for something that depends on storage: polls go on, or, if they rest, there is one
+ * listing now. What was asked for is answered from memory.
+ */
+void watch_ask(struct watch *watch);
+
+enum watch_polling {
+        WATCH_POLLING_ON,
+        WATCH_POLLING_RESTS,   /* until somebody asks */
+        WATCH_POLLING_STOPPED, /* too many requests today */
+        WATCH_POLLING_OFF,     /* as configured */
+};
+
+enum watch_polling watch_polling(const struct watch *watch);
+const char *watch_polling_name(enum watch_polling polling); /* "on", "resting", "stopped", "off" */
+
+/* Milliseconds until it looks by itself; UINT64_MAX: it does not. */
+uint64_t watch_wait_ms(const struct watch *watch);
 
 /*
  * Lists as soon as it can: a listing that begins after this call is complete, or has failed, when

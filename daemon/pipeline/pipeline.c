@@ -290,8 +290,20 @@ void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *ev
         pipeline->events_userdata = userdata;
 }
 
+/* What is configured goes before what the store says; file systems cost nothing. */
+static void set_price(const struct pipeline *pipeline, struct catalog_source *source) {
+        for (unsigned i = 0; i < REQUEST_KINDS; i++)
+                if (pipeline->options.price_nano_usd[i] != UINT64_MAX &&
+                    strcmp(source->store->endpoint, "file") != 0)
+                        source->price.nano_usd[i] = pipeline->options.price_nano_usd[i];
+}
+
 int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
                         const char **ret_message) {
+        const struct watch_options watch = {
+                .poll_ns = pipeline->options.poll_ns,
+                .requests_per_day_max = pipeline->options.requests_per_day_max,
+        };
         struct catalog_source *source;
         struct store *store;
         int r;
@@ -302,13 +314,28 @@ int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *
         r = catalog_add_source(&pipeline->catalog, name, store, &source);
         if (r < 0)
                 return r;
-        r = watch_new(pipeline->loop, source, pipeline->options.poll_ns, &watch_events, pipeline,
-                      &source->watch);
+        set_price(pipeline, source);
+        r = watch_new(pipeline->loop, source, &watch, &watch_events, pipeline, &source->watch);
         if (r < 0) {
                 catalog_remove_source(source);
                 store->operations->close(store, NULL, NULL);
+                return r;
         }
-        return r;
+        if (pipeline->follower_count > 0)
+                watch_set_interest(source->watch, WATCH_FOLLOWED);
+        return 0;
+}
+
+void pipeline_ask(struct pipeline *pipeline) {
+        for (size_t i = 0; i < pipeline->catalog.source_count; i++)
+                watch_ask(pipeline->catalog.sources[i]->watch);
+}
+
+void pipeline_polling(const struct catalog_source *source, struct pipeline_polling *ret_polling) {
+        *ret_polling = (struct pipeline_polling){
+                .state = watch_polling_name(watch_polling(source->watch)),
+                .wait_ms = watch_wait_ms(source->watch),
+        };
 }
 
 struct catalog *pipeline_catalog(struct pipeline *pipeline) {

@@ -32,9 +32,12 @@ struct pipeline_options {
         uint64_t record_max_bytes; /* 0: inflight_bytes */
         uint32_t payload_inline_max_bytes;
         unsigned readers_max; /* 0: as many as the ring has room for */
-        int64_t poll_ns;      /* interval of looking at storage; 0: auto; -1: never */
-        uint64_t reread_ns;   /* first back-off before doubtful bytes are read again (reread.h) */
-        uint64_t hold_ns;     /* between two acknowledgements for which bytes are held (hold.h) */
+        int64_t poll_ns;      /* interval of looking at storage, or POLL_* (discover/poll.h) */
+        uint64_t requests_per_day_max; /* to one endpoint, then no polls; 0: no limit */
+        /* what a request costs, 10^-9 dollars; UINT64_MAX: what the store says */
+        uint64_t price_nano_usd[REQUEST_KINDS];
+        uint64_t reread_ns; /* first back-off before doubtful bytes are read again (reread.h) */
+        uint64_t hold_ns;   /* between two acknowledgements for which bytes are held (hold.h) */
 };
 
 /* What happens, for notifications and the log. Any member may be NULL. */
@@ -74,6 +77,16 @@ void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *ev
 /* Opens the store and starts to watch it. name may be NULL. As store_open(), -EEXIST. */
 int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
                         const char **ret_message);
+
+/* Somebody asks for something that depends on storage: sources that rest are looked at (watch.h). */
+void pipeline_ask(struct pipeline *pipeline);
+
+struct pipeline_polling {
+        const char *state; /* "on", "resting", "stopped", "off" (watch.h) */
+        uint64_t wait_ms;  /* until storage is looked at unasked; UINT64_MAX: it is not */
+};
+
+void pipeline_polling(const struct catalog_source *source, struct pipeline_polling *ret_polling);
 
 struct catalog *pipeline_catalog(struct pipeline *pipeline);
 struct ring *pipeline_ring(struct pipeline *pipeline);

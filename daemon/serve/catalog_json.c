@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <uv.h>
 
 #include "common/base.h"
 #include "daemon/serve/name.h"
+#include "daemon/serve/requests_json.h"
 
 #define UNREADABLE_MOST 100u /* directories named of one source */
 
@@ -74,13 +76,9 @@ struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
         return totals;
 }
 
-/* Reads are counted for the whole daemon, listings for the source. */
 static json_t *requests(const struct catalog_source *source,
                         const struct fetch_counters *counters) {
-        return json_pack("{s:o, s:o, s:o}", "list",
-                         catalog_json_number(source->store->requests.total[REQUEST_LIST]), "read",
-                         catalog_json_number(counters->reads), "retries",
-                         catalog_json_number(counters->retries));
+        return requests_json(source, counters->retries, time(NULL));
 }
 
 static json_t *reasons(const uint64_t count[DAMAGE_COUNT]) {
@@ -149,6 +147,11 @@ json_t *catalog_json_source(const struct catalog_source *source,
                      json_object_set_new(object, "unreadable", unreadable(source)) ||
                      json_object_set_new(object, "requests", requests(source, counters));
 
+        if (!failed && source->watch)
+                failed = json_object_set_new(object, "polling", requests_json_polling(source));
+        if (!failed && source->store->identity)
+                failed = name_set(object, "identity", source->store->identity,
+                                  strlen(source->store->identity));
         if (!failed && source->failure.class != STORE_OK)
                 failed = json_object_set_new(object, "error",
                                              catalog_json_failure(&source->failure));

@@ -6,16 +6,16 @@
 
 const struct rpc_method methods[] = {
         { "hello", methods_hello, RPC_FIRST },
-        { "sources", methods_sources, 0 },
-        { "runs", methods_runs, 0 },
-        { "files", methods_files, 0 },
-        { "series", methods_series, 0 },
-        { "subscribe", methods_subscribe, RPC_FRAMED },
+        { "sources", methods_sources, RPC_ASKS },
+        { "runs", methods_runs, RPC_ASKS },
+        { "files", methods_files, RPC_ASKS },
+        { "series", methods_series, RPC_ASKS },
+        { "subscribe", methods_subscribe, RPC_FRAMED | RPC_ASKS },
         { "ack", methods_ack, RPC_FRAMED },
         { "payload", methods_payload, RPC_FRAMED },
         { "damage", methods_damage, 0 },
-        { "reload", methods_reload, 0 },
-        { "wait_loaded", methods_wait_loaded, 0 },
+        { "reload", methods_reload, RPC_ASKS },
+        { "wait_loaded", methods_wait_loaded, RPC_ASKS },
         { "status", methods_status, 0 },
 };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status: everything an operator or a progress bar wants, in one answer. */
 #include <errno.h>
+#include <time.h>
 
 #include "common/base.h"
 #include "daemon/serve/catalog_json.h"
 #include "daemon/serve/methods.h"
 #include "daemon/serve/name.h"
+#include "daemon/serve/requests_json.h"
 #include "daemon/serve/server.h"
 
 #define ENDPOINTS_MOST 64
@@ -62,17 +64,19 @@ static json_t *counters_object(const struct pipeline_counters *counters,
         return object;
 }
 
-static json_t *endpoint_rows(const struct fetch *fetch) {
+static json_t *endpoint_rows(const struct fetch *fetch, const struct catalog *catalog) {
         struct fetch_endpoint_status rows[ENDPOINTS_MOST];
         size_t count = fetch_endpoints(fetch, rows, ENDPOINTS_MOST);
         json_t *list = json_array();
 
         for (size_t i = 0; i < count && i < ENDPOINTS_MOST; i++)
-                json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:o}", "name",
-                                                      rows[i].name, "window", (int)rows[i].window,
-                                                      "in_flight", (int)rows[i].in_flight,
-                                                      "waiting", (int)rows[i].waiting, "errors",
-                                                      catalog_json_number(rows[i].errors)));
+                json_array_append_new(
+                        list,
+                        json_pack("{s:s, s:o, s:i, s:i, s:i, s:o}", "name", rows[i].name, "today",
+                                  requests_json_today(catalog, rows[i].name, time(NULL)), "window",
+                                  (int)rows[i].window, "in_flight", (int)rows[i].in_flight,
+                                  "waiting", (int)rows[i].waiting, "errors",
+                                  catalog_json_number(rows[i].errors)));
         return list;
 }
 
@@ -120,7 +124,7 @@ int methods_status(struct rpc_call *call, json_t **ret_result) {
                 pipeline_checks_payloads(pipeline) ? "always" : "length-only", "ring",
                 ring_object(&ring), "memory", memory_object(fetch, options->inflight_bytes),
                 "counters", counters_object(pipeline_counters(pipeline), fetch), "endpoints",
-                endpoint_rows(pipeline_fetch(pipeline)), "sessions", session_rows(peer->server),
-                "sources", methods_source_rows(peer->server));
+                endpoint_rows(pipeline_fetch(pipeline), pipeline_catalog(pipeline)), "sessions",
+                session_rows(peer->server), "sources", methods_source_rows(peer->server));
         return *ret_result ? 0 : -ENOMEM;
 }

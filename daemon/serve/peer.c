@@ -7,10 +7,16 @@
 #include "daemon/serve/methods.h"
 #include "daemon/serve/server.h"
 
+static void on_ask(void *userdata) {
+        const struct peer *peer = userdata;
+
+        pipeline_ask(server_pipeline(peer->server));
+}
+
 static void on_json(void *userdata, const char *text, size_t size) {
         struct peer *peer = userdata;
         bool framed = connection_is_framed(peer->connection);
-        struct rpc_caller caller = { .framed = framed, .greeted = peer->greeted };
+        struct rpc_caller caller = { .framed = framed, .greeted = peer->greeted, .on_ask = on_ask };
         json_t *reply;
 
         if (!framed && size == 0)

@@ -105,6 +105,8 @@ static json_t *call_method(const struct rpc_method *methods, size_t count, struc
                                     "this method needs a framed connection");
         if (params && !json_is_object(params))
                 return answer_error(call, WIRE_E_PARAMS, "params must be an object");
+        if ((method->flags & RPC_ASKS) && caller.on_ask)
+                caller.on_ask(call->userdata);
         none = params ? NULL : json_object();
         call->params = params ? params : none;
         reply = call->params ? run_method(method, call) : NULL;

@@ -33,6 +33,7 @@ enum rpc_outcome {
 enum rpc_flag {
         RPC_FIRST = 1,  /* may come before the greeting */
         RPC_FRAMED = 2, /* not in the line mode */
+        RPC_ASKS = 4,   /* its answer depends on what is in storage */
 };
 
 struct rpc_method {
@@ -44,6 +45,8 @@ struct rpc_method {
 struct rpc_caller {
         bool framed;
         bool greeted; /* has said hello; taken for granted in the line mode */
+        /* before a method that asks is called, with the userdata of rpc_dispatch(); may be NULL */
+        void (*on_ask)(void *userdata);
 };
 
 /*

@@ -88,6 +88,18 @@ def test_a_manifest_is_one_request(tree, serve):
     assert all(request["requests"] == 1 for request in server.requests())
 
 
+def test_what_requests_cost(tree, serve):
+    """The price of S3, asked of a server of our own: 1 listing for each of 7 directories, and 6 reads. A local directory is free."""
+    server = serve(tree)
+    price = {"HEADRACE_PRICE_LIST": "0.005", "HEADRACE_PRICE_READ": "0.0004"}
+    last = headrace("ls", server.url, env=price).stdout.decode().splitlines()[-1]
+    assert last.endswith("; 7 LIST + 6 GET (about $0.00004)"), last
+    cost = json.loads(headrace("ls", server.url, "--json", env=price).stdout)["requests"]["cost"]
+    assert cost == {"total_usd": pytest.approx(7 * 0.000005 + 6 * 0.0000004), "today_usd": cost["total_usd"], "day_usd": None}
+    assert "about" not in headrace("ls", server.url).stdout.decode()
+    assert "about" not in headrace("ls", tree, env=price).stdout.decode()
+
+
 def test_ls_tells_every_run(tree):
     (tree / "empty").mkdir()
     (tree / "empty" / NAME).touch()

@@ -199,8 +199,8 @@ START_TEST(errors_name_line_value_and_what_is_allowed) {
         refused("{\"decoders\": 17}", "decoders is 17, but must be a whole number from 0 to 16");
         refused("{\"sources\": [\"/a\", 5]}",
                 "sources is 5, but must be an array of URLs or paths");
-        refused("{\"poll\": \"often\"}",
-                "poll is \"often\", but must be \"auto\", \"never\" or a number of seconds");
+        refused("{\"poll\": \"often\"}", "poll is \"often\", but must be \"auto\", \"on-demand\", "
+                                         "\"never\" or a number of seconds");
         set_refused("log.level=loud", "--set: log.level is \"loud\", but must be \"error\", "
                                       "\"warning\", \"info\" or \"debug\"");
 }
@@ -218,7 +218,8 @@ START_TEST(wrong_types) {
                 for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
                         bool is_path = config_keys[i].type == CONFIG_TYPE_PATH &&
                                        values[j][0] == '"';
-                        bool is_time = config_keys[i].type == CONFIG_TYPE_POLL &&
+                        bool is_time = (config_keys[i].type == CONFIG_TYPE_POLL ||
+                                        config_keys[i].type == CONFIG_TYPE_PRICE) &&
                                        !strcmp(values[j], "1.5");
                         char text[128];
 
@@ -244,8 +245,22 @@ START_TEST(numbers_at_their_ends) {
         ck_assert_int_eq(config.poll_ns, INT64_C(86400000000000));
         sets(&config, "poll=never");
         ck_assert_int_eq(config.poll_ns, CONFIG_POLL_NEVER);
+        sets(&config, "poll=on-demand");
+        ck_assert_int_eq(config.poll_ns, CONFIG_POLL_ON_DEMAND);
         sets(&config, "poll=auto");
         ck_assert_int_eq(config.poll_ns, CONFIG_POLL_AUTO);
+        ck_assert_uint_eq(config.price_list, CONFIG_PRICE_AUTO);
+        sets(&config, "price.list=0.005");
+        ck_assert_uint_eq(config.price_list, 5000);
+        sets(&config, "price.read=0");
+        ck_assert_uint_eq(config.price_read, 0);
+        sets(&config, "price.read=1000");
+        ck_assert_uint_eq(config.price_read, 1000000000);
+        sets(&config, "price.read=auto");
+        ck_assert_uint_eq(config.price_read, CONFIG_PRICE_AUTO);
+        set_refused("price.list=1000.1", "but must be");
+        set_refused("price.list=1e3", "but must be");
+        set_refused("poll=on-demand ", "but must be");
         set_refused("ring.size=4194303", "but must be");
         set_refused("fetch.part=8388609", "but must be");
         set_refused("fetch.connections_max=0", "but must be");

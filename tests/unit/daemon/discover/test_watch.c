@@ -65,16 +65,27 @@ static void turn(void) {
                 uv_run(&loop, UV_RUN_NOWAIT);
 }
 
-static void begin(int64_t poll_ns) {
+static int64_t now_s; /* UTC, as the watch sees it */
+
+static int64_t utc_s(void) {
+        return now_s;
+}
+
+static void begin_with(struct watch_options options) {
+        options.utc_s = utc_s;
         ck_assert_int_eq(uv_loop_init(&loop), 0);
         catalog_init(&catalog);
         store = fake_store_new(&loop, "fake://logs");
         ck_assert_int_eq(catalog_add_source(&catalog, "logs", &store->store, &source), 0);
-        ck_assert_int_eq(watch_new(&loop, source, poll_ns, &events, &catalog, &watch), 0);
+        ck_assert_int_eq(watch_new(&loop, source, &options, &events, &catalog, &watch), 0);
         removes = true;
         ck_assert_uint_eq(store->lists, 0); /* never from inside */
         turn();
-        ck_assert_uint_eq(store->lists, 1);
+        ck_assert_uint_eq(store->lists, options.poll_ns != POLL_ON_DEMAND);
+}
+
+static void begin(int64_t poll_ns) {
+        begin_with((struct watch_options){ .poll_ns = poll_ns });
 }
 
 static void on_closed(void *userdata) {
@@ -354,22 +365,20 @@ START_TEST(a_change_that_cannot_be_kept_comes_again) {
 }
 END_TEST
 
-START_TEST(polls_only_while_followed) {
-        begin(0);
+/* The intervals are those of poll.h. */
+START_TEST(polls_at_the_pace_of_who_is_there) {
+        begin(POLL_AUTO);
         LISTING({ "a/1", 1, 1 });
-        ck_assert_uint_eq(wait_ms(), NOTHING);
+        ck_assert_uint_eq(wait_ms(), 60000);
         watch_set_interest(watch, WATCH_FOLLOWED);
-        ck_assert_uint_eq(wait_ms(), 0);
-        turn();
-        ck_assert_uint_eq(store->lists, 2);
-        LISTING({ "a/1", 2, 2 });
-        ck_assert_uint_eq(wait_ms(), 1000);
+        ck_assert_uint_eq(wait_ms(), 2200); /* the first minute counts as waited */
         list_now();
         LISTING({ "a/1", 2, 2 });
-        ck_assert_uint_eq(wait_ms(), 1500);
-        for (int i = 0; i < 20; i++) {
+        ck_assert_uint_eq(wait_ms(), 1000);
+        for (int i = 0; i < 150; i++) {
                 list_now();
                 LISTING({ "a/1", 2, 2 });
+                ck_assert_uint_le(wait_ms(), i < 100 ? 3000 : 60000);
         }
         ck_assert_uint_eq(wait_ms(), 60000);
         list_now();
@@ -378,20 +387,147 @@ START_TEST(polls_only_while_followed) {
         list_now();
         watch_set_interest(watch, WATCH_NOBODY);
         LISTING({ "a/1", 3, 3 });
+        ck_assert_uint_eq(wait_ms(), 60000);
+        end();
+}
+END_TEST
+
+/* Ten minutes after the last request there is nothing at all; the next request brings one listing. */
+START_TEST(rests_until_somebody_asks) {
+        begin(POLL_AUTO);
+        for (int i = 0; i < 10; i++) {
+                LISTING({ "a/1", 1, 1 });
+                ck_assert_uint_eq(wait_ms(), 60000);
+                ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_ON);
+                list_now();
+        }
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_RESTS);
+        source->listed_at_ns = 0;
+        watch_ask(watch);
+        watch_ask(watch);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        watch_ask(watch);
+        ck_assert_uint_eq(store->lists, 12);
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), 60000);
+        watch_ask(watch); /* a poll will come: that will do */
+        ck_assert_uint_eq(wait_ms(), 60000);
+        end();
+}
+END_TEST
+
+/* Who follows after it has rested sees what is there at once. */
+START_TEST(wakes_for_who_follows) {
+        begin(POLL_AUTO);
+        for (int i = 0; i < 10; i++) {
+                LISTING({ "a/1", 1, 1 });
+                list_now();
+        }
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        source->listed_at_ns = 0;
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        ck_assert_uint_eq(store->lists, 12);
+        end();
+}
+END_TEST
+
+/* A source that cannot be listed is not asked for ever when nobody wants it. */
+START_TEST(failures_rest_too) {
+        unsigned lists;
+
+        begin(POLL_AUTO);
+        fake_store_listed(store, STORE_PERMANENT);
+        for (lists = 1; wait_ms() != NOTHING && lists < 1000; lists++) {
+                ck_assert_uint_eq(wait_ms(), 10000);
+                list_now();
+                fake_store_listed(store, STORE_PERMANENT);
+        }
+        ck_assert_uint_eq(lists, 61);
+        watch_ask(watch);
+        ck_assert_uint_eq(wait_ms(), 0);
+        turn();
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        end();
+}
+END_TEST
+
+START_TEST(on_demand_lists_when_somebody_asks) {
+        begin(POLL_ON_DEMAND);
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_RESTS);
+        watch_ask(watch);
+        turn();
+        ck_assert_uint_eq(store->lists, 1);
+        LISTING({ "a/1", 1, 1 });
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        watch_ask(watch); /* it was just listed */
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        source->listed_at_ns = 0;
+        watch_ask(watch);
+        turn();
+        ck_assert_uint_eq(store->lists, 2);
+        LISTING({ "a/1", 1, 1 });
         ck_assert_uint_eq(wait_ms(), NOTHING);
         end();
 }
 END_TEST
 
-START_TEST(nobody_looks_any_more) {
-        begin(0);
-        watch_set_interest(watch, WATCH_FOLLOWED);
+START_TEST(never_lists_only_when_told_to) {
+        begin(POLL_NEVER);
         LISTING({ "a/1", 1, 1 });
-        ck_assert_uint_eq(wait_ms(), 1000);
-        watch_set_interest(watch, WATCH_NOBODY);
-        ck_assert_uint_eq(wait_ms(), NOTHING);
+        source->listed_at_ns = 0;
         watch_set_interest(watch, WATCH_FOLLOWED);
-        ck_assert_uint_eq(wait_ms(), 0);
+        watch_ask(watch);
+        ck_assert_uint_eq(wait_ms(), NOTHING);
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_OFF);
+        list_now();
+        end();
+}
+END_TEST
+
+#define MIDNIGHT (20000 * 86400ll)
+
+/* Reads count as well, and those of other sources at the same endpoint. */
+START_TEST(stops_when_the_day_has_had_its_requests) {
+        struct fake_store *other_store;
+        struct catalog_source *other;
+
+        now_s = MIDNIGHT - 100;
+        begin_with(
+                (struct watch_options){ .poll_ns = 5 * 1000000000ll, .requests_per_day_max = 10 });
+        other_store = fake_store_new(&loop, "fake://other");
+        ck_assert_int_eq(catalog_add_source(&catalog, NULL, &other_store->store, &other), 0);
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_uint_eq(wait_ms(), 5000);
+        request_count_add(&store->store.requests, REQUEST_READ, 4, now_s);
+        request_count_add(&other_store->store.requests, REQUEST_READ, 3, now_s);
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_ON); /* nine */
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_STOPPED);
+        ck_assert_uint_eq(wait_ms(), 100000);
+        source->listed_at_ns = 0;
+        watch_ask(watch);
+        ck_assert_uint_eq(wait_ms(), 100000);
+        list_now(); /* reload: somebody wants it nevertheless */
+        fake_store_listed(store, STORE_TRANSIENT);
+        ck_assert_uint_eq(wait_ms(), 100000);
+        now_s = MIDNIGHT;
+        list_now();
+        LISTING({ "a/1", 1, 1 });
+        ck_assert_int_eq(watch_polling(watch), WATCH_POLLING_ON);
+        ck_assert_uint_eq(wait_ms(), 5000);
+        other_store->store.operations->close(&other_store->store, NULL, NULL);
         end();
 }
 END_TEST
@@ -449,6 +585,8 @@ RUNNER_MAIN("discover/watch", tells_what_changed, what_may_be_another_file,
             back_after_it_was_gone, failures_remove_nothing,
             what_lies_in_unreadable_directories_is_kept, backs_off_and_gives_up_after_ten,
             a_refusal_gives_up_at_once, a_listing_that_cannot_start_is_a_failure,
-            a_change_that_cannot_be_kept_comes_again, polls_only_while_followed,
-            nobody_looks_any_more, polls_at_the_configured_interval,
+            a_change_that_cannot_be_kept_comes_again, polls_at_the_pace_of_who_is_there,
+            rests_until_somebody_asks, wakes_for_who_follows, failures_rest_too,
+            on_demand_lists_when_somebody_asks, never_lists_only_when_told_to,
+            stops_when_the_day_has_had_its_requests, polls_at_the_configured_interval,
             a_request_meanwhile_is_not_lost, closes_at_any_moment)

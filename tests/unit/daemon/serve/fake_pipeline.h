@@ -46,7 +46,7 @@ struct pipeline {
         const struct pipeline_events *events;
         void *events_userdata;
         struct reader *reader; /* the last one */
-        unsigned readers, readers_max;
+        unsigned readers, readers_max, asked;
         struct pipeline_request *requests[FAKE_REQUESTS_MOST]; /* in the order of arrival */
         size_t request_count, cancelled;
 };
@@ -59,6 +59,15 @@ struct catalog *pipeline_catalog(struct pipeline *pipeline) {
 
 struct ring *pipeline_ring(struct pipeline *pipeline) {
         return pipeline->ring;
+}
+
+void pipeline_polling(const struct catalog_source *source, struct pipeline_polling *ret_polling) {
+        (void)source;
+        *ret_polling = (struct pipeline_polling){ .state = "off", .wait_ms = UINT64_MAX };
+}
+
+void pipeline_ask(struct pipeline *pipeline) {
+        pipeline->asked++;
 }
 
 struct fetch *pipeline_fetch(struct pipeline *pipeline) {

@@ -23,7 +23,8 @@ static struct server *server;
 static char directory[64], socket_path[100];
 static bool server_closed, private_ended;
 
-static struct store fake_store = { .url = (char *)"http://host/logs" };
+static struct store fake_store = { .url = (char *)"http://host/logs",
+                                   .endpoint = (char *)"http://host:80" };
 
 /* ---- The server's side ---- */
 
@@ -709,8 +710,48 @@ START_TEST(files_say_what_is_wrong) {
         ck_assert_int_eq(integer(row, "failed"), 1);
         ck_assert_int_eq(integer(row, "settled"), 1);
         ck_assert_int_eq(integer(row, "damaged"), 21);
+        ck_assert_ptr_null(json_object_get(row, "identity"));
+        ck_assert_ptr_null(json_object_get(json_object_get(row, "requests"), "cost"));
         ck_assert_int_eq(integer(json_object_get(row, "reasons"), "too large"), 20);
         json_decref(result);
+        client_close(&client);
+        stop();
+}
+END_TEST
+
+/* What was asked of storage, as whom, and what that costs: 2 lists and 546 reads of S3. */
+START_TEST(requests_and_their_price) {
+        struct catalog_source *source;
+        json_t *status, *row, *requests, *endpoint;
+        struct client client;
+
+        start();
+        source = add_source();
+        source->price = store_price_s3;
+        source->store->identity = (char *)"assumed-role/Research";
+        source->store->requests = (struct request_count){ 0 };
+        request_count_add(&source->store->requests, REQUEST_READ, 1000, 1); /* in 1970 */
+        request_count_add(&source->store->requests, REQUEST_LIST, 2, time(NULL));
+        request_count_add(&source->store->requests, REQUEST_READ, 546, time(NULL));
+        greet(&client);
+        status = call_for_result(&client, "status", "{}");
+        ck_assert_uint_eq(fake.asked, 0); /* whoever only looks at the daemon wakes nothing */
+        row = json_array_get(json_object_get(status, "sources"), 0);
+        requests = json_object_get(row, "requests");
+        ck_assert_str_eq(string(row, "identity"), "assumed-role/Research");
+        ck_assert_int_eq(integer(requests, "list"), 2);
+        ck_assert_int_eq(integer(requests, "read"), 1546);
+        ck_assert_int_eq(integer(json_object_get(requests, "today"), "read"), 546);
+        ck_assert_int_eq(integer(json_object_get(requests, "today"), "credentials"), 0);
+        ck_assert_double_eq(
+                json_real_value(json_object_get(json_object_get(requests, "cost"), "today_usd")),
+                2 * 0.000005 + 546 * 0.0000004);
+        endpoint = json_array_get(json_object_get(status, "endpoints"), 0);
+        ck_assert_int_eq(integer(json_object_get(endpoint, "today"), "list"), 2);
+        json_decref(status);
+        json_decref(call_for_result(&client, "runs", "{}"));
+        ck_assert_uint_eq(fake.asked, 1);
+        source->store->identity = NULL;
         client_close(&client);
         stop();
 }
@@ -1404,10 +1445,10 @@ START_TEST(a_private_daemon_ends_with_its_client) {
 END_TEST
 
 RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused,
-            wrong_requests_are_answered, notifications_are_not_answered, frames_come_in_pieces,
-            malformed_frames_end_their_connection_only, who_does_not_read_waits,
-            answers_go_on_when_some_were_read, lines_work_without_a_library,
-            half_a_close_waits_for_the_answer, lists_are_paged,
+            wrong_requests_are_answered, requests_and_their_price, notifications_are_not_answered,
+            frames_come_in_pieces, malformed_frames_end_their_connection_only,
+            who_does_not_read_waits, answers_go_on_when_some_were_read,
+            lines_work_without_a_library, half_a_close_waits_for_the_answer, lists_are_paged,
             a_page_goes_on_where_its_run_has_gone, globs_choose_runs,
             names_that_are_no_text_are_told_exactly, files_say_what_is_wrong,
             a_session_maps_its_queue, a_flush_finds_acknowledgements, a_kick_sees_acknowledgements,
