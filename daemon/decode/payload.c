@@ -19,7 +19,10 @@ static void plan_scalar(const struct event_value *value, struct payload *payload
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
 static void write_tensor(const struct payload *payload, uint8_t *memory) {
-        tensor_write(&payload->tensor, memory);
+        if (payload->last.size)
+                tensor_write_head(&payload->tensor, memory);
+        else
+                tensor_write(&payload->tensor, memory);
 }
 
 static void plan_tensor(const struct event_value *value, struct payload *payload) {
@@ -30,6 +33,7 @@ static void plan_tensor(const struct event_value *value, struct payload *payload
                          (payload->tensor.is_number ? EXTENT_RECORD_NUMBER : 0);
         payload->value = payload->tensor.value;
         payload->bytes = payload->tensor.payload_bytes;
+        payload->last = tensor_verbatim(&payload->tensor);
         payload->write = write_tensor;
 }
 
@@ -72,7 +76,7 @@ static void write_blobs(const struct payload *payload, uint8_t *memory) {
         const struct payload_blobs *blobs = &payload->blobs;
         uint8_t *at = write_ends(blobs->blob, blobs->count, memory);
 
-        for (uint32_t i = 0; i < blobs->count; at += blobs->blob[i++].size)
+        for (uint32_t i = 0; i + 1 < blobs->count; at += blobs->blob[i++].size)
                 protobuf_copy(at, blobs->blob[i]);
 }
 
@@ -84,8 +88,10 @@ static void begin_blobs(struct payload *payload) {
         payload->write = write_blobs;
 }
 
+/* The one that is added last is not copied by write_blobs(). */
 static void add_blob(struct payload *payload, struct protobuf_bytes bytes) {
         payload->blobs.blob[payload->blobs.count++] = bytes;
+        payload->last = bytes;
         payload->bytes += sizeof(uint64_t) + bytes.size;
 }
 
@@ -177,10 +183,16 @@ void payload_plan(const struct event_value *value, struct payload *ret_payload) 
         ret_payload->value = 0;
         ret_payload->bits = 0;
         ret_payload->bytes = 0;
+        ret_payload->last.size = 0;
         ret_payload->from = value;
         plans[value->written_as](value, ret_payload);
 }
 
+void payload_write_first(const struct payload *payload, uint8_t *ret_memory) {
+        payload->write(payload, ret_memory);
+}
+
 void payload_write(const struct payload *payload, uint8_t *ret_memory) {
         payload->write(payload, ret_memory);
+        protobuf_copy(ret_memory + payload->bytes - payload->last.size, payload->last);
 }

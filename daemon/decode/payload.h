@@ -29,8 +29,14 @@ struct payload {
         double value;   /* of a one-element number, else 0 */
         uint64_t bits;  /* of a scalar, as written */
         uint64_t bytes; /* to write; 0: none */
+        /*
+         * The bytes of the Event with which the payload ends, as they stand; size 0: none that are
+         * worth to be told apart.
+         */
+        struct protobuf_bytes last;
         const struct event_value *from;
-        void (*write)(const struct payload *payload, uint8_t *memory); /* one of payload.c */
+        /* one of payload.c; all but last */
+        void (*write)(const struct payload *payload, uint8_t *memory);
         union {
                 struct tensor tensor;
                 struct histogram histogram;
@@ -43,3 +49,6 @@ void payload_plan(const struct event_value *value, struct payload *ret_payload);
 
 /* Writes payload->bytes at memory, which is 64-byte aligned. */
 void payload_write(const struct payload *payload, uint8_t *ret_memory);
+
+/* Writes all but payload->last, which the caller puts behind it. */
+void payload_write_first(const struct payload *payload, uint8_t *ret_memory);

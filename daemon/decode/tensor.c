@@ -421,12 +421,18 @@ static void write_repeated(const struct tensor *tensor, struct values *values, u
                 memcpy(elements + (uint64_t)i * width, element, width);
 }
 
+struct protobuf_bytes tensor_verbatim(const struct tensor *tensor) {
+        if (tensor->element_count == 0 || !tensor->storage->width || !tensor->content.size)
+                return (struct protobuf_bytes){ NULL, 0 };
+        return (struct protobuf_bytes){ tensor->content.at,
+                                        (uint64_t)tensor->element_count * tensor->storage->width };
+}
+
 static void write_numbers(const struct tensor *tensor, uint8_t *elements) {
         struct values values = values_of(tensor);
 
         if (tensor->content.size) {
-                memcpy(elements, tensor->content.at,
-                       (uint64_t)tensor->element_count * tensor->storage->width);
+                protobuf_copy(elements, tensor_verbatim(tensor));
                 return;
         }
         if (tensor->repeats) {
@@ -454,7 +460,7 @@ static void write_strings(const struct tensor *tensor, uint8_t *elements) {
         }
 }
 
-void tensor_write(const struct tensor *tensor, uint8_t *ret_payload) {
+void tensor_write_head(const struct tensor *tensor, uint8_t *ret_payload) {
         struct extent_payload *head = (void *)ret_payload;
         uint64_t data_offset = extent_payload_data_offset(tensor->rank);
         uint64_t rank = tensor->rank == EXTENT_RANK_UNKNOWN ? 0 : tensor->rank;
@@ -466,6 +472,12 @@ void tensor_write(const struct tensor *tensor, uint8_t *ret_payload) {
                       (tensor->repeats ? EXTENT_PAYLOAD_REPEATED : 0);
         head->element_count = tensor->element_count;
         memcpy(head->dimension, tensor->dimension, rank * sizeof(int64_t));
+}
+
+void tensor_write(const struct tensor *tensor, uint8_t *ret_payload) {
+        uint64_t data_offset = extent_payload_data_offset(tensor->rank);
+
+        tensor_write_head(tensor, ret_payload);
         if (tensor->element_count == 0)
                 return;
         if (tensor->storage->width)

@@ -40,3 +40,10 @@ void tensor_read(const struct event_parts *parts, struct tensor *ret_tensor);
 
 /* Writes payload_bytes of payload. */
 void tensor_write(const struct tensor *tensor, uint8_t *ret_payload);
+
+/*
+ * The bytes of the Event that are the elements as they stand, with which the payload ends; size 0:
+ * there are none such. tensor_write_head() writes what is before them.
+ */
+struct protobuf_bytes tensor_verbatim(const struct tensor *tensor);
+void tensor_write_head(const struct tensor *tensor, uint8_t *ret_payload);

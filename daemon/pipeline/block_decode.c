@@ -204,8 +204,11 @@ static int append_value(struct block *block, const struct tfrecord *record,
         r = extent_builder_append(&block->builder, &appended, &memory);
         if (r)
                 return r;
-        if (memory)
-                payload_write(&payload, memory);
+        if (memory) {
+                payload_write_first(&payload, memory);
+                extent_builder_write(&block->builder, memory + payload.bytes - payload.last.size,
+                                     payload.last.at, payload.last.size);
+        }
         note_step(block->output, event->step);
         return 0;
 }

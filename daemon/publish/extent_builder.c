@@ -16,6 +16,7 @@
 #define ROW_BYTES 64
 #define SLOTS_AT_FIRST 64
 #define SHORT_TAG_BYTES 64
+#define MOVE_BYTES (16u << 10) /* half of what a processor has nearest */
 
 /*
  * In extent_series.reserved[0] while the extent is built: a value of the series has said its class;
@@ -57,6 +58,7 @@ int extent_builder_init(struct extent_builder *builder, void *memory, uint64_t r
         builder->record_count = 0;
         builder->series_count = 0;
         builder->has_payloads = false;
+        builder->loan_count = 0;
         builder->last_series = EXTENT_SERIES_NONE;
         builder->seed = (uintptr_t)memory ^ (uintptr_t)builder ^ identity->file_id;
         builder->slot_mask = SLOTS_AT_FIRST - 1;
@@ -429,20 +431,64 @@ int extent_builder_append(struct extent_builder *builder, const struct extent_bu
         return r;
 }
 
+void extent_builder_write(struct extent_builder *builder, uint8_t *at, const uint8_t *bytes,
+                          uint64_t size_bytes) {
+        if (size_bytes < EXTENT_BUILDER_LOAN_MIN_BYTES ||
+            builder->loan_count == EXTENT_BUILDER_LOANS_MAX) {
+                if (size_bytes > 0)
+                        memcpy(at, bytes, size_bytes);
+                return;
+        }
+        builder->loan[builder->loan_count++] = (struct extent_builder_loan){
+                .bytes = bytes,
+                .size_bytes = size_bytes,
+                .distance = builder->room - (uint64_t)(at - builder->memory),
+        };
+}
+
 /* --- The end --- */
 
-/* Moves table and back behind the records. Returns the size of the image. */
-static uint64_t close_gap(struct extent_builder *builder) {
+/* Moves the table behind the records. Returns the size that the image will have. */
+static uint64_t close_front(struct extent_builder *builder) {
         uint64_t table_bytes = builder->table_end - builder->table;
         uint64_t back = align_down(builder->back);
-        uint64_t to = builder->records_end;
 
         memset(builder->memory + back, 0, builder->back - back);
-        memmove(builder->memory + to, builder->memory + builder->table, table_bytes);
-        builder->table = to;
-        to += table_bytes;
-        memmove(builder->memory + to, builder->memory + back, builder->room - back);
-        return to + builder->room - back;
+        memmove(builder->memory + builder->records_end, builder->memory + builder->table,
+                table_bytes);
+        builder->table = builder->records_end;
+        builder->table_end = builder->table + table_bytes;
+        builder->back = back;
+        return builder->table_end + builder->room - back;
+}
+
+/* Moves bytes to where they stay, and returns the CRC with them while they are near. */
+static uint32_t move(uint32_t crc, uint8_t *to, const uint8_t *from, uint64_t size_bytes) {
+        for (uint64_t at = 0, piece; at < size_bytes; at += piece) {
+                piece = min_u64(size_bytes - at, MOVE_BYTES);
+                memmove(to + at, from + at, piece);
+                crc = crc32c_extend(crc, to + at, piece);
+        }
+        return crc;
+}
+
+/*
+ * Moves strings and payloads behind the table, from the lowest to the highest, and copies what was
+ * lent into its place among them. Nothing that is still to be moved is overwritten: all goes down.
+ */
+static uint32_t close_back(struct extent_builder *builder, uint32_t crc) {
+        uint8_t *end = builder->memory + builder->room;
+        uint64_t from = builder->room - builder->back; /* distances from the end */
+        uint8_t *image_end = builder->memory + builder->table_end + from;
+
+        while (builder->loan_count > 0) {
+                const struct extent_builder_loan *loan = &builder->loan[--builder->loan_count];
+
+                crc = move(crc, image_end - from, end - from, from - loan->distance);
+                crc = move(crc, image_end - loan->distance, loan->bytes, loan->size_bytes);
+                from = loan->distance - loan->size_bytes;
+        }
+        return move(crc, image_end - from, end - from, from);
 }
 
 /* Distances from the end become offsets. */
@@ -469,7 +515,7 @@ uint64_t extent_builder_close(struct extent_builder *builder,
                               const struct extent_builder_range *range) {
         const struct extent_identity *identity = builder->identity;
         struct extent_header *header = (void *)builder->memory;
-        uint64_t size_bytes = close_gap(builder);
+        uint64_t size_bytes = close_front(builder);
         uint64_t names = size_bytes - identity->path_size;
 
         settle_offsets(builder, size_bytes);
@@ -499,6 +545,6 @@ uint64_t extent_builder_close(struct extent_builder *builder,
                 .begin_index = range->begin_index,
                 .end_index = range->end_index,
         };
-        header->crc32c = crc32c(header, size_bytes);
+        header->crc32c = close_back(builder, crc32c(header, builder->table_end));
         return size_bytes;
 }

@@ -55,6 +55,16 @@ struct extent_builder_value {
         const struct extent_builder_metadata *metadata; /* NULL: none */
 };
 
+/* So many payloads of an extent are copied when it is closed, once for all. */
+#define EXTENT_BUILDER_LOANS_MAX 16
+#define EXTENT_BUILDER_LOAN_MIN_BYTES 4096
+
+struct extent_builder_loan {
+        const uint8_t *bytes;
+        uint64_t size_bytes;
+        uint64_t distance; /* of its place, from the end of the room */
+};
+
 struct extent_builder {
         uint8_t *memory;
         const struct extent_identity *identity;
@@ -67,6 +77,8 @@ struct extent_builder {
         uint64_t back;             /* first byte of strings and payloads */
         uint32_t record_count, series_count;
         bool has_payloads;
+        uint32_t loan_count;
+        struct extent_builder_loan loan[EXTENT_BUILDER_LOANS_MAX]; /* from the end downwards */
         /* of the last value: the next one is likely to be what followed it before */
         uint32_t last_series;
         uint64_t seed; /* of the index: which tags collide is nobody's to choose */
@@ -106,6 +118,14 @@ bool extent_builder_can_inline(const struct extent_builder *builder,
  */
 int extent_builder_append(struct extent_builder *builder, const struct extent_builder_value *value,
                           uint8_t **ret_payload);
+
+/*
+ * Writes size_bytes at `at`, within the payload of the last extent_builder_append(). Large ones may
+ * be borrowed until extent_builder_close(), which copies them to where they stay. At most one call
+ * for each payload.
+ */
+void extent_builder_write(struct extent_builder *builder, uint8_t *at, const uint8_t *bytes,
+                          uint64_t size_bytes);
 
 /* What only the caller knows of the range. */
 struct extent_builder_range {

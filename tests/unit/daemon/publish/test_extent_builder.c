@@ -305,6 +305,47 @@ START_TEST(payloads_are_aligned_and_padded) {
 }
 END_TEST
 
+/* Payloads of many sizes, more than can be lent; lent, or copied at once. */
+static struct building *fill_with_payloads(const uint8_t *bytes, bool lend) {
+        static const uint64_t sizes[] = { 1, 100, 4095, 4096, 4097, 5000, 16384, 20000 };
+        struct building *building = begin_with(16 * SEGMENT_BYTES, 16 * SEGMENT_BYTES);
+
+        for (unsigned i = 0; i < 40; i++) {
+                uint64_t head = i % 3 * 8, size = sizes[i % ARRAY_SIZE(sizes)];
+                struct extent_builder_value value = tensor(i % 2 ? "a" : "b", head + size, NULL);
+                uint8_t *payload;
+
+                ck_assert_int_eq(extent_builder_append(&building->builder, &value, &payload), 0);
+                memset(payload, 0x77, head);
+                if (lend)
+                        extent_builder_write(&building->builder, payload + head, bytes + i, size);
+                else
+                        memcpy(payload + head, bytes + i, size);
+                if (i % 5 == 0)
+                        append(building, scalar("c", (float)i));
+        }
+        return building;
+}
+
+START_TEST(what_is_lent_is_as_what_is_written) {
+        uint8_t *bytes = malloc(30000);
+        struct building *lent, *written;
+        uint64_t size;
+
+        for (unsigned i = 0; i < 30000; i++)
+                bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+        lent = fill_with_payloads(bytes, true);
+        written = fill_with_payloads(bytes, false);
+        ck_assert_uint_eq(lent->builder.loan_count, EXTENT_BUILDER_LOANS_MAX);
+        size = finish(written);
+        ck_assert_uint_eq(finish(lent), size);
+        ck_assert_mem_eq(lent->memory, written->memory, size);
+        free(bytes);
+        end(lent);
+        end(written);
+}
+END_TEST
+
 START_TEST(external_payload_is_only_said) {
         struct building *building = begin_with(SEGMENT_BYTES, SEGMENT_BYTES);
         struct extent_builder_value value = tensor("a", 1u << 30, NULL);
@@ -466,6 +507,7 @@ END_TEST
 
 RUNNER_MAIN("publish/extent_builder", empty_extent, scalar_record, marks_have_no_series,
             many_series, every_record_its_own_series, room_does_not_show, full_changes_nothing,
-            no_room_for_names, payloads_are_aligned_and_padded, external_payload_is_only_said,
-            a_series_has_a_row_for_each_thing_it_says, many_series_that_say_more,
-            too_long_texts_are_left_out, whatever_may_be_inline_fits, every_byte_of_a_tag_counts)
+            no_room_for_names, payloads_are_aligned_and_padded, what_is_lent_is_as_what_is_written,
+            external_payload_is_only_said, a_series_has_a_row_for_each_thing_it_says,
+            many_series_that_say_more, too_long_texts_are_left_out, whatever_may_be_inline_fits,
+            every_byte_of_a_tag_counts)
