@@ -6,7 +6,7 @@
  * table. So nothing is ever needed beyond the room that the finished image takes, and the image
  * depends on what was appended and on the segment size, not on where it lies or on the room.
  *
- * The builder itself is large (48 KiB) and is meant for the stack of the thread that fills the
+ * The builder itself is large (54 KiB) and is meant for the stack of the thread that fills the
  * segment.
  */
 #pragma once
@@ -56,7 +56,7 @@ struct extent_builder_value {
 };
 
 /* So many payloads of an extent are copied when it is closed, once for all. */
-#define EXTENT_BUILDER_LOANS_MAX 16
+#define EXTENT_BUILDER_LOANS_MAX 256
 #define EXTENT_BUILDER_LOAN_MIN_BYTES 4096
 
 struct extent_builder_loan {

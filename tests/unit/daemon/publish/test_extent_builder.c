@@ -308,9 +308,9 @@ END_TEST
 /* Payloads of many sizes, more than can be lent; lent, or copied at once. */
 static struct building *fill_with_payloads(const uint8_t *bytes, bool lend) {
         static const uint64_t sizes[] = { 1, 100, 4095, 4096, 4097, 5000, 16384, 20000 };
-        struct building *building = begin_with(16 * SEGMENT_BYTES, 16 * SEGMENT_BYTES);
+        struct building *building = begin_with(80 * SEGMENT_BYTES, 80 * SEGMENT_BYTES);
 
-        for (unsigned i = 0; i < 40; i++) {
+        for (unsigned i = 0; i < 500; i++) {
                 uint64_t head = i % 3 * 8, size = sizes[i % ARRAY_SIZE(sizes)];
                 struct extent_builder_value value = tensor(i % 2 ? "a" : "b", head + size, NULL);
                 uint8_t *payload;
