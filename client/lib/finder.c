@@ -15,9 +15,11 @@
 #include "client/lib/call.h"
 #include "client/lib/helper.h"
 #include "client/lib/link.h"
+#include "client/lib/source_names.h"
 #include "common/private_source.h"
 #include "common/settings_id.h"
 #include "common/socket_path.h"
+#include "common/source_spec.h"
 #include "common/source_url.h"
 
 #define HELLO_RUNNING_MS 3000
@@ -26,7 +28,7 @@
 /* What is wanted, and why nothing was found so far. */
 struct finder {
         const struct hr_options *options;
-        const char *url;       /* normal form; NULL: any daemon */
+        const char *url;       /* normal form; NULL: any daemon, or a list */
         const char *given_url; /* as it was given, with what must not be shown */
         char *error;
 };
@@ -223,7 +225,7 @@ static int start_private(struct finder *finder, struct hr_connection **ret_conne
         if (asprintf(&name, "private daemon %s (pid %d)", program, (int)pid) < 0)
                 name = NULL;
         r = greet(finder, fd, name, pid, HELLO_PRIVATE_MS, ret_connection);
-        if (r)
+        if (r || !finder->url)
                 return r;
         if (take_source(*ret_connection, finder->url) == 0)
                 return 0;
@@ -267,20 +269,61 @@ static int check_options(struct finder *finder) {
         return finder_fail(finder, -EINVAL, "not options that this library knows");
 }
 
+/* A list of sources with names is for a daemon of its own, which has these and no others. */
+static int open_list(struct finder *finder, const struct source_spec *spec,
+                     struct hr_connection **ret_connection) {
+        struct source_names *names = NULL;
+        int r;
+
+        if (finder->options->daemon == HR_DAEMON_RUNNING || finder->options->socket)
+                return finder_fail(finder, -EINVAL,
+                                   "%s: a list of sources is not for a daemon "
+                                   "that runs",
+                                   finder->given_url);
+        r = source_names_new(spec, &names);
+        if (r < 0)
+                return finder_fail(finder, r, "%s: %s", finder->given_url,
+                                   r == -EINVAL ? "not a list of URLs or paths" : strerror(-r));
+        r = start_private(finder, ret_connection);
+        if (r == 0)
+                (*ret_connection)->names = steal_pointer(&names);
+        source_names_free(names);
+        return r;
+}
+
+static int open_url(struct finder *finder, const char *url, struct hr_connection **ret_connection) {
+        CLEANUP(freep) char *normal = NULL;
+        int r = source_url_normalize(url, &normal);
+
+        if (r < 0)
+                return finder_fail(finder, r, "%s: %s", url,
+                                   r == -EINVAL ? "not a URL or a path" : strerror(-r));
+        finder->url = normal;
+        r = find(finder, ret_connection);
+        finder->url = NULL;
+        return r;
+}
+
+static int open_spec(struct finder *finder, struct hr_connection **ret_connection) {
+        CLEANUP(source_spec_deinit) struct source_spec spec = { 0 };
+        int r = source_spec_parse(finder->given_url, &spec);
+
+        if (r < 0)
+                return finder_fail(finder, r, "%s: %s", finder->given_url,
+                                   r == -EINVAL ? "a list of sources is name:url,name2:url2"
+                                                : strerror(-r));
+        return spec.items[0].name ? open_list(finder, &spec, ret_connection)
+                                  : open_url(finder, spec.items[0].url, ret_connection);
+}
+
 int hr_open(const char *url, const struct hr_options *options,
             struct hr_connection **ret_connection, char **ret_error) {
         struct finder finder = { .options = options_or_default(options) };
-        CLEANUP(freep) char *normal = NULL;
         int r = check_options(&finder);
 
-        if (r == 0 && (r = source_url_normalize(url, &normal)) < 0)
-                finder_fail(&finder, r, "%s: %s", url,
-                            r == -EINVAL ? "not a URL or a path" : strerror(-r));
-        if (r == 0) {
-                finder.url = normal;
-                finder.given_url = url;
-                r = find(&finder, ret_connection);
-        }
+        finder.given_url = url;
+        if (r == 0)
+                r = open_spec(&finder, ret_connection);
         return finish(&finder, r, ret_error);
 }
 

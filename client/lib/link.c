@@ -11,6 +11,7 @@
 #include "client/lib/call.h"
 #include "client/lib/helper.h"
 #include "client/lib/stream.h"
+#include "client/lib/source_names.h"
 
 int link_new(int take_fd, struct hr_connection **ret_connection) {
         struct hr_connection *connection = calloc(1, sizeof(*connection));
@@ -44,6 +45,7 @@ struct hr_connection *link_free(struct hr_connection *connection) {
         free(connection->daemon_name);
         free(connection->source);
         free(connection->prefix);
+        source_names_free(connection->names);
         free(connection->error);
         free(connection->refusal_message);
         free(connection);

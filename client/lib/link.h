@@ -30,6 +30,8 @@ struct call {
         unsigned fd_count;
 };
 
+struct source_names;
+
 struct hr_connection {
         int fd;
         struct wire_reader reader;
@@ -44,6 +46,7 @@ struct hr_connection {
         json_t *hello; /* the daemon's answer */
         char *daemon_name;
         char *source, *prefix;
+        struct source_names *names; /* opened for a list of sources; NULL: for one, or none */
         bool is_private;
         pid_t helper; /* private daemon, 0: none */
 

@@ -15,6 +15,7 @@
 #include "client/lib/link.h"
 #include "client/lib/payload.h"
 #include "client/lib/subscribe.h"
+#include "client/lib/source_names.h"
 
 #define PUMP_EVERY 16 /* batches: notifications are read also where records never run out */
 
@@ -45,6 +46,7 @@ struct stream *stream_free(struct stream *stream) {
         inbox_item_free(stream->item);
         globs_clear(&stream->tags);
         globs_clear(&stream->plugins);
+        globs_clear(&stream->runs);
         series_table_deinit(&stream->table);
         restarts_deinit(&stream->restarts);
         free(stream->withdrawals);
@@ -441,10 +443,22 @@ static int take_rest(struct hr_connection *connection, struct hr_batch *batch) {
         return 0;
 }
 
+/* Where sources have names, which the daemon does not see in its filters. */
+static bool is_wanted_run(const struct stream *stream, struct extent_string run) {
+        char name[4097];
+
+        if (stream->runs.count == 0)
+                return true;
+        snprintf(name, sizeof(name), "%.*s", (int)run.size, (const char *)run.bytes);
+        return globs_match(&stream->runs, (struct hr_text){ name, run.size });
+}
+
 static int take_records(struct hr_connection *connection, const struct ring_entry *entry,
                         const uint8_t *extent, struct hr_batch *batch) {
         struct stream *stream = connection->stream;
         struct extent_view *view = &stream->view;
+        CLEANUP(freep) char *run_memory = NULL, *path_memory = NULL;
+        uint64_t source_id;
         struct extent_string run, path;
         struct known_file *file;
         int r;
@@ -465,9 +479,16 @@ static int take_records(struct hr_connection *connection, const struct ring_entr
         if (!strip_prefix(hr_prefix(connection), extent_view_run_name(view), true, &run) ||
             !strip_prefix(hr_prefix(connection), extent_view_file_path(view), false, &path))
                 return STREAM_E_SKIP;
-        r = series_table_add_file(&stream->table, view->header,
-                                  subscribe_source_url(connection, view->header->source_id), run,
-                                  path, &file);
+        source_id = view->header->source_id;
+        r = source_names_join(connection->names, source_id, true, &run, &run_memory);
+        if (r == 0)
+                r = source_names_join(connection->names, source_id, false, &path, &path_memory);
+        if (r == 0 && !is_wanted_run(stream, run))
+                return STREAM_E_SKIP;
+        if (r == 0)
+                r = series_table_add_file(&stream->table, view->header,
+                                          subscribe_source_url(connection, source_id), run, path,
+                                          &file);
         if (r == 0)
                 r = reserve_series(stream, view->series_count);
         if (r < 0)

@@ -36,7 +36,8 @@ struct stream {
         uint64_t taken, acked;   /* inline: entries */
 
         struct globs tags, plugins;
-        bool asks_series; /* began behind the start: metadata may stand before it */
+        struct globs runs; /* of a connection with names of sources; else the daemon looks */
+        bool asks_series;  /* began behind the start: metadata may stand before it */
         bool has_source;
         uint64_t source_id; /* has_source: records of other sources are not given out */
 

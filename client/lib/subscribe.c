@@ -121,7 +121,7 @@ static int subscription_json(struct hr_connection *connection,
 
         if (r == 0 && connection->source)
                 json_object_set_new(params, "source", json_string(connection->source));
-        if (r == 0)
+        if (r == 0 && !connection->names)
                 r = set_globs(params, "runs", hr_prefix(connection), subscription->runs);
         if (r == 0 && subscription->purge == HR_PURGE_NONE)
                 r = set_globs(params, "tags", "", subscription->tags);
@@ -159,7 +159,8 @@ static int stream_new(struct hr_connection *connection, const struct hr_subscrip
         struct stream *stream = calloc(1, sizeof(*stream));
 
         if (!stream || copy_globs(subscription->tags, &stream->tags) < 0 ||
-            copy_globs(subscription->plugins, &stream->plugins) < 0) {
+            copy_globs(subscription->plugins, &stream->plugins) < 0 ||
+            (connection->names && copy_globs(subscription->runs, &stream->runs) < 0)) {
                 stream_free(stream);
                 return link_fail(connection, -ENOMEM, "%s", strerror(ENOMEM));
         }
