@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <uv.h>
 
 #include "common/base.h"
 #include "common/socket_path.h"
+#include "daemon/discover/filter.h"
 #include "daemon/discover/watch.h"
 #include "daemon/publish/ring.h"
 
@@ -36,8 +38,15 @@ static void on_file_gone(void *userdata, struct catalog_file *file) {
 
 static void check_report(struct check *check, const struct catalog_source *source) {
         if (source->state == CATALOG_SOURCE_OK) {
-                printf("%s: reachable, %zu runs, %zu files\n", source->name, source->run_count,
-                       source->file_count);
+                size_t runs = 0;
+
+                for (size_t i = 0; i < source->run_count; i++)
+                        runs += !catalog_run_is_excluded(source->runs[i]);
+                printf("%s: reachable, %zu runs, %zu files", source->name, runs,
+                       source->file_count - source->excluded_count);
+                if (source->excluded_count > 0)
+                        printf(", %zu left out by filters", source->excluded_count);
+                putchar('\n');
                 check->partly |= source->unreadable_count > 0;
                 for (size_t i = 0; i < source->unreadable_count; i++)
                         printf("%s: cannot read %s: %s\n", source->name,
@@ -67,8 +76,11 @@ static int check_source(struct check *check, uv_loop_t *loop,
         struct catalog_source *source = NULL;
         const char *message = NULL;
         struct store *store = NULL;
-        int r = store_open(loop, configured->url, &store, &message);
+        struct filter *filter = NULL;
+        int r = filter_new(&configured->filter, (int64_t)time(NULL) * 1000000000, &filter);
 
+        if (r == 0)
+                r = store_open(loop, configured->url, &store, &message);
         if (r == 0)
                 r = catalog_add_source(&check->catalog, configured->name, store, &source);
         if (r < 0) {
@@ -77,8 +89,10 @@ static int check_source(struct check *check, uv_loop_t *loop,
                        : message    ? message
                                     : strerror(-r));
                 check->failed = true;
+                filter_free(filter);
                 return r == -ENOMEM ? r : 0;
         }
+        source->filter = filter;
         r = watch_new(loop, source, &(struct watch_options){ .poll_ns = POLL_NEVER }, &watch_events,
                       check, &source->watch);
         if (r < 0) {

@@ -154,7 +154,7 @@ static int add_sources(struct daemon *daemon) {
         for (size_t i = 0; i < config->source_count; i++) {
                 const struct config_source *source = &config->sources[i];
                 const char *message = NULL;
-                int r = pipeline_add_source(daemon->pipeline, source->url, source->name, &message);
+                int r = pipeline_add_source(daemon->pipeline, source, &message);
 
                 if (r < 0) {
                         log_error("cannot use source", "url=%s reason=%s", source->url,
@@ -192,8 +192,7 @@ static int check_private_source(struct daemon *daemon) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < config->source_count; i++)
-                r = pipeline_add_source(daemon->pipeline, config->sources[i].url,
-                                        config->sources[i].name, &message);
+                r = pipeline_add_source(daemon->pipeline, &config->sources[i], &message);
         if (r == 0)
                 return 0;
         tell_private_client(daemon, message ? message : strerror(-r));

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/path_glob.h"
 #include "common/private_source.h"
+#include "common/since.h"
+#include "common/source_spec.h"
 #include "common/standard_fds.h"
 #include "daemon/check.h"
 #include "daemon/core/config_key.h"
@@ -28,6 +31,9 @@ enum option_key {
         OPTION_PRIVATE,
         OPTION_SOCKET_FD,
         OPTION_KEYS,
+        OPTION_INCLUDE,
+        OPTION_EXCLUDE,
+        OPTION_SINCE,
 };
 
 static const struct argp_option options[] = {
@@ -37,6 +43,12 @@ static const struct argp_option options[] = {
         { "config", OPTION_CONFIG, "FILE", 0, "Read FILE instead of the usual configuration files",
           0 },
         { "set", OPTION_SET, "KEY=VALUE", 0, "Set a configuration key; see --keys", 0 },
+        { "include", OPTION_INCLUDE, "GLOB", 0,
+          "Of the URLs named here, only files whose path matches GLOB; may be repeated", 0 },
+        { "exclude", OPTION_EXCLUDE, "GLOB", 0,
+          "Of the URLs named here, no files whose path matches GLOB; may be repeated", 0 },
+        { "since", OPTION_SINCE, "TIME", 0,
+          "Of the URLs named here, only files modified since then: 7d, 12h, RFC 3339", 0 },
         { "keys", OPTION_KEYS, NULL, 0, "List the configuration keys and end", 0 },
         { "check", OPTION_CHECK, NULL, 0, "Say whether it would work as configured, and end", 0 },
         { "verbose", 'v', NULL, 0, "Log more; twice: all", 0 },
@@ -56,6 +68,9 @@ struct arguments {
         size_t setting_count;
         const char **urls;
         size_t url_count;
+        char **include, **exclude; /* end with NULL */
+        size_t include_count, exclude_count;
+        char *since;
         unsigned verbose;
         bool check, keys, is_private;
         int socket_fd;
@@ -75,6 +90,30 @@ static error_t parse_fd(struct arguments *arguments, const char *text, struct ar
         if (*end || end == text || fd < 0 || fd > 1 << 20 || fcntl((int)fd, F_GETFD) < 0)
                 argp_error(state, "--socket-fd: %s is no open descriptor", text);
         arguments->socket_fd = (int)fd;
+        return 0;
+}
+
+/* A filter of the command line goes to all URLs of it. */
+static error_t parse_filter(int key, char *value, struct arguments *arguments,
+                            struct argp_state *state) {
+        struct path_glob *glob = NULL;
+        int64_t since_ns;
+
+        if (key == OPTION_SINCE) {
+                if (since_parse(value, 0, &since_ns) < 0)
+                        argp_error(state, "--since: %s is neither RFC 3339 nor like 7d or 12h",
+                                   value);
+                arguments->since = value;
+                return 0;
+        }
+        if (path_glob_new(value, &glob) < 0)
+                argp_error(state, "%s: %s is no glob",
+                           key == OPTION_INCLUDE ? "--include" : "--exclude", value);
+        path_glob_free(glob);
+        if (key == OPTION_INCLUDE)
+                arguments->include[arguments->include_count++] = value;
+        else
+                arguments->exclude[arguments->exclude_count++] = value;
         return 0;
 }
 
@@ -111,6 +150,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         case 'v':
                 arguments->verbose++;
                 return 0;
+        case OPTION_INCLUDE:
+        case OPTION_EXCLUDE:
+        case OPTION_SINCE:
+                return parse_filter(key, value, arguments, state);
         case ARGP_KEY_ARG:
                 arguments->urls[arguments->url_count++] = value;
                 return 0;
@@ -134,23 +177,40 @@ static const struct argp argp = {
                "the configuration.",
 };
 
-/* Adds the sources of the command line to those of files and environment. */
-static int add_urls(struct config *config, const struct arguments *arguments) {
-        struct config_source *sources;
+/* One source of the command line. The caller has made room. */
+static int add_source(struct config *config, const struct source_spec_item *item,
+                      const struct arguments *arguments) {
+        const struct config_filter filter = { .include = arguments->include,
+                                              .exclude = arguments->exclude,
+                                              .since = arguments->since };
+        struct config_source *source = &config->sources[config->source_count++];
 
-        for (size_t i = 0; i < arguments->url_count; i++) {
-                sources = realloc(config->sources, (config->source_count + 1) * sizeof(sources[0]));
-                if (!sources)
-                        return -ENOMEM;
-                config->sources = sources;
-                sources[config->source_count] = (struct config_source){
-                        .url = strdup(arguments->urls[i])
-                };
-                if (!sources[config->source_count].url)
-                        return -ENOMEM;
-                config->source_count++;
-        }
-        return 0;
+        *source = (struct config_source){ .url = strdup(item->url),
+                                          .name = item->name ? strdup(item->name) : NULL };
+        if (!source->url || (item->name && !source->name))
+                return -ENOMEM;
+        return config_filter_dup(&filter, &source->filter);
+}
+
+/* Adds the sources of one argument of the command line: a URL, or name:url,name2:url2. */
+static int add_spec(struct config *config, const char *text, const struct arguments *arguments,
+                    char **ret_error) {
+        CLEANUP(source_spec_deinit) struct source_spec spec = { 0 };
+        struct config_source *sources;
+        int r = source_spec_parse(text, &spec);
+
+        if (r == -EINVAL && asprintf(ret_error, "a list of sources is name:url,name2:url2") < 0)
+                *ret_error = NULL;
+        if (r < 0)
+                return r;
+        sources = realloc(config->sources,
+                          (config->source_count + spec.count) * sizeof(sources[0]));
+        if (!sources)
+                return -ENOMEM;
+        config->sources = sources;
+        for (size_t i = 0; r == 0 && i < spec.count; i++)
+                r = add_source(config, &spec.items[i], arguments);
+        return r;
 }
 
 static int load_config(struct config *config, const struct arguments *arguments, char **ret_error) {
@@ -170,8 +230,8 @@ static int load_config(struct config *config, const struct arguments *arguments,
         if (r == 0 && arguments->is_private)
                 /* its client names what it wants */
                 r = config_set(config, "--private", "sources", "[]", ret_error);
-        if (r == 0)
-                r = add_urls(config, arguments);
+        for (size_t i = 0; r == 0 && i < arguments->url_count; i++)
+                r = add_spec(config, arguments->urls[i], arguments, ret_error);
         if (arguments->verbose > 0)
                 config->log_level = arguments->verbose > 1 ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
         return r;
@@ -201,9 +261,15 @@ static int run(const struct arguments *arguments) {
 int main(int argc, char **argv) {
         CLEANUP(freep) struct setting *settings = calloc((size_t)argc, sizeof(settings[0]));
         CLEANUP(freep) const char **urls = calloc((size_t)argc + 1, sizeof(urls[0]));
-        struct arguments arguments = { .settings = settings, .urls = urls, .socket_fd = -1 };
+        CLEANUP(freep) char **include = calloc((size_t)argc + 1, sizeof(include[0]));
+        CLEANUP(freep) char **exclude = calloc((size_t)argc + 1, sizeof(exclude[0]));
+        struct arguments arguments = { .settings = settings,
+                                       .urls = urls,
+                                       .include = include,
+                                       .exclude = exclude,
+                                       .socket_fd = -1 };
 
-        if (standard_fds_fill() < 0 || !settings || !urls)
+        if (standard_fds_fill() < 0 || !settings || !urls || !include || !exclude)
                 return EXIT_FAILURE;
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&argp, argc, argv, 0, NULL, &arguments))

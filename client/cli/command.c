@@ -7,19 +7,64 @@
 #include "client/cli/human.h"
 #include "client/cli/progress.h"
 #include "common/base.h"
+#include "common/path_glob.h"
+#include "common/since.h"
 #include "common/source_url.h"
 
 /* ---- Options that all have ------------------------------------------------------------------- */
 
-enum { OPTION_SOCKET = 0x100, OPTION_PRIVATE };
+enum { OPTION_SOCKET = 0x100, OPTION_PRIVATE, OPTION_INCLUDE, OPTION_EXCLUDE, OPTION_SINCE };
 
 static const struct argp_option common_options[] = {
+        { "include", OPTION_INCLUDE, "GLOB", 0,
+          "Only files whose path below the URL matches; may be repeated", 5 },
+        { "exclude", OPTION_EXCLUDE, "GLOB", 0,
+          "No files whose path below the URL matches; may be repeated", 5 },
+        { "since", OPTION_SINCE, "TIME", 0,
+          "Only files modified since then: 7d, 12h, 2026-11-24, RFC 3339", 5 },
         { "socket", OPTION_SOCKET, "PATH", 0, "Use the daemon that listens there, and no other",
           10 },
         { "private", OPTION_PRIVATE, NULL, 0, "Start a daemon of its own, whatever runs", 10 },
         { "verbose", 'v', NULL, 0, "Say which daemon is used", 10 },
         { 0 },
 };
+
+static bool is_filter(int key, const char *value) {
+        struct path_glob *glob = NULL;
+        int64_t since_ns;
+        int r = key == OPTION_SINCE ? since_parse(value, 0, &since_ns)
+                                    : path_glob_new(value, &glob);
+
+        path_glob_free(glob);
+        return r == 0;
+}
+
+/* Filters are those of a daemon: one of its own is started with them. */
+static error_t parse_filter(int key, const char *value, struct argp_state *state) {
+        static const char *const names[] = { "include", "exclude", "since" };
+        const char *name = names[key - OPTION_INCLUDE];
+        struct common *common = state->input;
+        char **filters, *text;
+
+        if (!is_filter(key, value))
+                argp_error(state, "--%s: %s is no %s", name, value,
+                           key == OPTION_SINCE ? "time: 7d, 12h, 2026-11-24 and RFC 3339 are"
+                                               : "glob");
+        filters = reallocarray(common->filters, common->filter_count + 1, sizeof(filters[0]));
+        if (filters)
+                common->filters = filters;
+        if (!filters || asprintf(&text, "--%s=%s", name, value) < 0)
+                return ENOMEM;
+        filters[common->filter_count++] = text;
+        common->is_private = true;
+        return 0;
+}
+
+void common_deinit(struct common *common) {
+        for (size_t i = 0; i < common->filter_count; i++)
+                free(common->filters[i]);
+        free(common->filters);
+}
 
 static error_t parse_common(int key, char *argument, struct argp_state *state) {
         struct common *common = state->input;
@@ -31,12 +76,17 @@ static error_t parse_common(int key, char *argument, struct argp_state *state) {
         case OPTION_PRIVATE:
                 common->is_private = true;
                 return 0;
+        case OPTION_INCLUDE:
+        case OPTION_EXCLUDE:
+        case OPTION_SINCE:
+                return parse_filter(key, argument, state);
         case 'v':
                 common->verbose = true;
                 return 0;
         case ARGP_KEY_END:
                 if (common->is_private && common->socket)
-                        argp_error(state, "--private starts a daemon, --socket uses one that runs");
+                        argp_error(state, "%s a daemon, --socket uses one that runs",
+                                   common->filter_count ? "filters start" : "--private starts");
                 return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
@@ -114,12 +164,21 @@ int command_open(const struct common *common, const char *url,
         CLEANUP(freep) char *shown = url ? command_shown(url) : NULL;
         CLEANUP(freep) char *error = NULL;
         struct hr_options options = HR_OPTIONS;
-        static const char *const quiet[] = { "--set=log.level=error", NULL };
+        CLEANUP(freep)
+        const char **arguments = calloc(common->filter_count + 2, sizeof(arguments[0]));
         const char *way_out = NULL;
         int r;
 
+        if (!arguments) {
+                complain(shown ? shown : "daemon", strerror(ENOMEM), NULL);
+                return EXIT_SOURCE;
+        }
+        for (size_t i = 0; i < common->filter_count; i++)
+                arguments[i] = common->filters[i];
         /* What its warnings would say is said below in our own words. */
-        options.arguments = common->verbose ? NULL : quiet;
+        if (!common->verbose)
+                arguments[common->filter_count] = "--set=log.level=error";
+        options.arguments = arguments;
         options.client = "headrace";
         options.socket = common->socket;
         options.daemon = common->is_private ? HR_DAEMON_PRIVATE : HR_DAEMON_ANY;
@@ -190,6 +249,23 @@ int command_failed(const struct hr_connection *connection, const char *thing, in
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
+/* What was opened is a list of sources: runs and paths of a row are named by their source's name. */
+static void name_row(json_t *row) {
+        static const char *const keys[] = { "run", "path" };
+        const char *source = json_string_value(json_object_get(row, "source"));
+
+        if (!source || strchr(source, '/')) /* a URL: it was given no name */
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                const char *name = json_string_value(json_object_get(row, keys[i]));
+
+                if (name && strcmp(name, ".") != 0)
+                        json_object_set_new(row, keys[i], json_sprintf("%s/%s", source, name));
+                else if (name)
+                        json_object_set_new(row, keys[i], json_string(source));
+        }
+}
+
 int command_pages(struct hr_connection *connection, const char *method, const char *list,
                   json_t *take_params, void (*on_row)(void *userdata, const json_t *row),
                   void *userdata) {
@@ -206,7 +282,11 @@ int command_pages(struct hr_connection *connection, const char *method, const ch
                 if (r)
                         break;
                 result = json_loads(text, 0, NULL);
-                json_array_foreach(json_object_get(result, list), index, row) on_row(userdata, row);
+                json_array_foreach(json_object_get(result, list), index, row) {
+                        if (command_is_list(connection))
+                                name_row(row);
+                        on_row(userdata, row);
+                }
                 next = json_object_get(result, "next");
                 has_more = json_is_string(next);
                 if (has_more)
@@ -235,13 +315,17 @@ static json_t *glob_of(const char *name, const char *suffix) {
 
 json_t *command_source_params(const struct hr_connection *connection) {
         const char *prefix = hr_prefix(connection);
-        json_t *params = json_pack("{s:s}", "source", hr_source(connection));
+        json_t *params = json_pack("{s:s*}", "source", hr_source(connection));
 
         if (prefix[0])
                 json_object_set_new(
                         params, "run",
                         json_pack("[o, o]", glob_of(prefix, ""), glob_of(prefix, "/*")));
         return params;
+}
+
+bool command_is_list(const struct hr_connection *connection) {
+        return hr_daemon_is_private(connection) && !hr_source(connection);
 }
 
 bool command_is_source(const struct hr_connection *connection, const json_t *row) {
@@ -289,7 +373,7 @@ int command_check_prefix(struct hr_connection *connection, const char *shown) {
 /* ---- Loading --------------------------------------------------------------------------------- */
 
 int command_wait_loaded(struct hr_connection *connection, const char *shown) {
-        json_t *params = json_pack("{s:s}", "source", hr_source(connection));
+        json_t *params = json_pack("{s:s*}", "source", hr_source(connection));
         CLEANUP(freep) char *text = json_dumps(params, JSON_COMPACT);
         int r = 0;
 

@@ -25,7 +25,12 @@ enum exit_code {
 struct common {
         const char *socket;
         bool is_private, verbose;
+        char **filters; /* arguments for a daemon of its own: "--include=GLOB" */
+        size_t filter_count;
 };
+
+/* Gives back what the options have allocated. */
+void common_deinit(struct common *common);
 
 extern const struct argp common_argp, running_argp;
 
@@ -84,6 +89,9 @@ int command_wait_loaded(struct hr_connection *connection, const char *shown);
  * The URL may lie below the daemon's source: complains if no run does. EXIT_GOOD or EXIT_SOURCE.
  */
 int command_check_prefix(struct hr_connection *connection, const char *shown);
+
+/* True if what was opened is a list of sources: hr_source() is NULL then. */
+bool command_is_list(const struct hr_connection *connection);
 
 /* True for the row of `sources` that stands for what was opened: a private daemon has no other. */
 bool command_is_source(const struct hr_connection *connection, const json_t *row);

@@ -438,6 +438,7 @@ int command_dump(int argc, char **argv) {
                 code = dump_connection(&arguments, connection, &sink);
         hr_close(connection);
         free(arguments.shown);
+        common_deinit(&arguments.common);
         sink_deinit(&sink);
         free(arguments.runs.items);
         free(arguments.tags.items);

@@ -15,12 +15,13 @@ struct arguments {
         struct common common;
         const char *url;
         char *shown; /* of it, what may be shown */
-        bool is_json;
+        bool is_json, all;
 };
 
 enum { OPTION_JSON = 0x200 };
 
 static const struct argp_option options[] = {
+        { "all", 'a', NULL, 0, "Also the runs that filters leave out, and which filter it was", 1 },
         { "json", OPTION_JSON, NULL, 0, "One JSON object with runs and totals", 1 },
         { 0 },
 };
@@ -29,6 +30,9 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         struct arguments *arguments = state->input;
 
         switch (key) {
+        case 'a':
+                arguments->all = true;
+                return 0;
         case OPTION_JSON:
                 arguments->is_json = true;
                 return 0;
@@ -121,7 +125,7 @@ static void on_run(void *userdata, const json_t *row) {
         json_object_set_new(copy, "run", json_string(name));
         json_array_append_new(listing->rows, copy);
         listing->has_states |= !state || strcmp(state, "loaded") != 0;
-        listing->runs++;
+        listing->runs += !state || strncmp(state, "excluded", 8) != 0;
         listing->files += files;
         listing->size_bytes += size_bytes;
         listing->records += json_integer_value(json_object_get(row, "records"));
@@ -132,8 +136,10 @@ static void on_run(void *userdata, const json_t *row) {
 
 struct requests {
         const struct hr_connection *connection;
-        int64_t list, read;
-        json_t *cost;   /* NULL: they cost nothing */
+        int64_t list, read, excluded;
+        bool is_remote;
+        double cost_usd;
+        json_t *cost;   /* of the last source that costs something; NULL: they cost nothing */
         char *identity; /* as whom they were sent; NULL: nobody */
 };
 
@@ -142,24 +148,38 @@ static void requests_deinit(struct requests *requests) {
         free(requests->identity);
 }
 
+/* Of several sources the sum is shown. */
+static void add_cost(struct requests *requests, json_t *cost) {
+        if (!cost)
+                return;
+        requests->cost_usd += json_number_value(json_object_get(cost, "total_usd"));
+        json_decref(requests->cost);
+        requests->cost = json_copy(cost);
+        json_object_set_new(requests->cost, "total_usd", json_real(requests->cost_usd));
+}
+
 static void on_source(void *userdata, const json_t *row) {
         struct requests *requests = userdata;
         json_t *counts = json_object_get(row, "requests");
-        const char *identity;
+        const char *identity, *url;
 
         if (!command_is_source(requests->connection, row))
                 return;
-        requests->list = json_integer_value(json_object_get(counts, "list"));
-        requests->read = json_integer_value(json_object_get(counts, "read"));
-        requests->cost = json_incref(json_object_get(counts, "cost"));
+        url = json_string_value(json_object_get(row, "url"));
+        requests->is_remote |= url && source_url_has_scheme(url);
+        requests->list += json_integer_value(json_object_get(counts, "list"));
+        requests->read += json_integer_value(json_object_get(counts, "read"));
+        requests->excluded += json_integer_value(json_object_get(row, "excluded"));
+        add_cost(requests, json_object_get(counts, "cost"));
         identity = json_string_value(json_object_get(row, "identity"));
-        requests->identity = identity ? strdup(identity) : NULL;
+        if (identity && !requests->identity)
+                requests->identity = strdup(identity);
 }
 
 static void print_totals(const struct listing *listing, const struct requests *requests) {
         char runs[HUMAN_SIZE], files[HUMAN_SIZE], size[HUMAN_SIZE], list[HUMAN_SIZE],
                 read[HUMAN_SIZE];
-        bool is_remote = source_url_has_scheme(hr_source(requests->connection));
+        bool is_remote = requests->is_remote;
 
         printf("%s %s, %s %s, %s; %s %s + %s %s", human_count(runs, listing->runs),
                listing->runs == 1 ? "run" : "runs", human_count(files, listing->files),
@@ -181,14 +201,21 @@ static void print_totals(const struct listing *listing, const struct requests *r
 
                 printf("; as %s", identity ? identity : "?");
         }
+        if (requests->excluded)
+                printf("; %s %s left out by filters (ls --all names %s)",
+                       human_count(files, requests->excluded),
+                       requests->excluded == 1 ? "file" : "files",
+                       requests->excluded == 1 ? "it" : "them");
         putchar('\n');
 }
 
 /* A name as JSON, with U+FFFD where it is no UTF-8. */
 static json_t *name_json(const char *name) {
-        size_t size = strlen(name);
+        size_t size = name ? strlen(name) : 0;
         CLEANUP(freep) char *text = malloc(json_line_string_most(size));
 
+        if (!name)
+                return json_null();
         return text ? json_loadb(text, (size_t)(json_line_string(text, name, size) - text),
                                  JSON_DECODE_ANY, NULL)
                     : NULL;
@@ -197,12 +224,13 @@ static json_t *name_json(const char *name) {
 static int print_json(const struct listing *listing, const struct requests *requests) {
         int r;
         json_t *object = json_pack(
-                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source",
+                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "source",
                 name_json(hr_source(requests->connection)), "prefix",
                 name_json(hr_prefix(listing->connection)), "runs", listing->rows, "files",
                 (json_int_t)listing->files, "size_bytes", (json_int_t)listing->size_bytes,
                 "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
-                "requests", "list", (json_int_t)requests->list, "read", (json_int_t)requests->read);
+                "excluded", (json_int_t)requests->excluded, "requests", "list",
+                (json_int_t)requests->list, "read", (json_int_t)requests->read);
 
         if (requests->cost)
                 json_object_set(json_object_get(object, "requests"), "cost", requests->cost);
@@ -222,7 +250,7 @@ static int print_listing(struct listing *listing, const struct requests *request
                 return listing->r;
         if (is_json)
                 return print_json(listing, requests);
-        if (listing->runs > 0)
+        if (json_array_size(listing->rows) > 0)
                 table_print(&listing->table, hidden);
         print_totals(listing, requests);
         return 0;
@@ -230,13 +258,16 @@ static int print_listing(struct listing *listing, const struct requests *request
 
 /* ---- Work ------------------------------------------------------------------------------------ */
 
-static int list(struct hr_connection *connection, const char *url, struct listing *listing,
-                struct requests *requests) {
-        int r = command_wait_loaded(connection, url);
+static int list(struct hr_connection *connection, const struct arguments *arguments,
+                struct listing *listing, struct requests *requests) {
+        json_t *params = command_source_params(connection);
+        int r = command_wait_loaded(connection, arguments->shown);
 
+        if (arguments->all)
+                json_object_set_new(params, "excluded", json_true());
         if (r == 0)
-                r = command_pages(connection, "runs", "runs", command_source_params(connection),
-                                  on_run, listing);
+                r = command_pages(connection, "runs", "runs", json_incref(params), on_run, listing);
+        json_decref(params);
         if (r == 0)
                 r = command_pages(connection, "sources", "sources", json_object(), on_source,
                                   requests);
@@ -251,7 +282,7 @@ static int list_and_print(const struct arguments *arguments, struct hr_connectio
         int r, code;
 
         table_init(&listing.table, COLUMN_COUNT, heads, right);
-        r = list(connection, arguments->shown, &listing, &requests);
+        r = list(connection, arguments, &listing, &requests);
         if (r) {
                 code = command_failed(connection, arguments->shown, r);
         } else if ((code = command_check_prefix(connection, arguments->shown)) == EXIT_GOOD) {
@@ -280,5 +311,6 @@ int command_ls(int argc, char **argv) {
                 code = list_and_print(&arguments, connection);
         hr_close(connection);
         free(arguments.shown);
+        common_deinit(&arguments.common);
         return code;
 }

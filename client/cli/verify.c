@@ -345,7 +345,8 @@ static int report(struct verify *verify, const char *shown) {
         int r;
 
         if (verify->is_json) {
-                json_t *source = json_string(hr_source(verify->connection));
+                const char *url = hr_source(verify->connection);
+                json_t *source = url ? json_string(url) : NULL;
                 CLEANUP(freep) char *text = source ? json_dumps(source, JSON_ENCODE_ANY) : NULL;
 
                 printf("{\"source\":%s,\"places\":[", text ? text : "null");
@@ -413,5 +414,6 @@ int command_verify(int argc, char **argv) {
                 code = verify_connection(&arguments, connection);
         hr_close(connection);
         free(arguments.shown);
+        common_deinit(&arguments.common);
         return code;
 }

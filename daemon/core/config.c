@@ -31,6 +31,53 @@ struct origin {
         const char *text; /* NULL: no lines */
 };
 
+static void globs_free(char **globs) {
+        for (size_t i = 0; globs && globs[i]; i++)
+                free(globs[i]);
+        free(globs);
+}
+
+void config_source_deinit(struct config_source *source) {
+        free(source->url);
+        free(source->name);
+        globs_free(source->filter.include);
+        globs_free(source->filter.exclude);
+        free(source->filter.since);
+        *source = (struct config_source){ 0 };
+}
+
+static int globs_dup(char *const *globs, char ***ret_globs) {
+        size_t count = 0;
+
+        while (globs && globs[count])
+                count++;
+        if (count == 0)
+                return 0;
+        *ret_globs = calloc(count + 1, sizeof(**ret_globs));
+        if (!*ret_globs)
+                return -ENOMEM;
+        for (size_t i = 0; i < count; i++) {
+                if (!((*ret_globs)[i] = strdup(globs[i])))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int config_filter_dup(const struct config_filter *filter, struct config_filter *ret_filter) {
+        struct config_source copy = { 0 };
+        int r = globs_dup(filter->include, &copy.filter.include);
+
+        if (r == 0)
+                r = globs_dup(filter->exclude, &copy.filter.exclude);
+        if (r == 0 && filter->since && !(copy.filter.since = strdup(filter->since)))
+                r = -ENOMEM;
+        if (r < 0)
+                config_source_deinit(&copy);
+        else
+                *ret_filter = copy.filter;
+        return r;
+}
+
 void config_init(struct config *config) {
         memset(config, 0, sizeof(*config));
         for (size_t i = 0; i < config_key_count; i++)

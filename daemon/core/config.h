@@ -24,9 +24,17 @@ enum config_checksum { CONFIG_CHECKSUM_ALWAYS, CONFIG_CHECKSUM_LENGTH_ONLY };
 #define CONFIG_POLL_ON_DEMAND (-2)
 #define CONFIG_PRICE_AUTO UINT64_MAX
 
+/* Which files of a source are left out (docs/FETCH.md, "Filters"). Lists end with NULL. */
+struct config_filter {
+        char **include; /* globs of paths (common/path_glob.h); NULL: all */
+        char **exclude; /* NULL: none */
+        char *since;    /* modified then or later (common/since.h); NULL: whenever */
+};
+
 struct config_source {
         char *url;
         char *name; /* NULL: none was given */
+        struct config_filter filter;
 };
 
 struct config {
@@ -51,6 +59,10 @@ struct config {
         size_t allow_uid_count;
         enum log_level log_level;
 };
+
+void config_source_deinit(struct config_source *source);
+/* A copy of the filter, for config_source_deinit(). -ENOMEM. */
+int config_filter_dup(const struct config_filter *filter, struct config_filter *ret_filter);
 
 void config_init(struct config *config); /* all defaults */
 void config_deinit(struct config *config);

@@ -29,7 +29,8 @@ const struct config_key config_keys[] = {
         { .name = "sources",
           .type = CONFIG_TYPE_SOURCES,
           .offset = FIELD(sources),
-          .help = "What is watched: URLs and paths, or objects with url and name." },
+          .help = "What is watched: URLs and paths, or objects with url, and name, include, "
+                  "exclude or since." },
         { .name = "socket",
           .type = CONFIG_TYPE_PATH,
           .offset = FIELD(socket),
@@ -216,7 +217,9 @@ static void write_words(FILE *file, const struct config_key *key) {
 static void write_allowed(FILE *file, const struct config_key *key) {
         switch (key->type) {
         case CONFIG_TYPE_SOURCES:
-                fputs("an array of URLs or paths, or of objects with \"url\" and \"name\"", file);
+                fputs("an array of URLs or paths, or of objects with \"url\" and maybe \"name\", "
+                      "globs in \"include\" and \"exclude\", and a time in \"since\"",
+                      file);
                 break;
         case CONFIG_TYPE_UIDS:
                 fputs("an array of user numbers", file);

@@ -12,9 +12,12 @@
 #include <sys/un.h>
 
 #include "common/base.h"
+#include "common/path_glob.h"
+#include "common/since.h"
 
 #define SOURCES_MAX 4096
 #define UIDS_MAX 4096
+#define GLOBS_MAX 1024
 #define POLL_MIN_S 0.05
 #define POLL_MAX_S 86400.0
 #define PRICE_MAX 1000.0
@@ -156,26 +159,84 @@ static int store_path(const json_t *value, char **field) {
 }
 
 static void free_sources(struct config_source *sources, size_t count) {
-        for (size_t i = 0; i < count; i++) {
-                free(sources[i].url);
-                free(sources[i].name);
-        }
+        for (size_t i = 0; i < count; i++)
+                config_source_deinit(&sources[i]);
         free(sources);
 }
 
-static int read_source(const json_t *value, struct config_source *ret_source) {
-        const json_t *url = json_is_object(value) ? json_object_get(value, "url") : value;
-        const json_t *name = json_is_object(value) ? json_object_get(value, "name") : NULL;
+static int read_text(const json_t *value, char **ret_text) {
+        if (!value)
+                return 0;
+        if (!json_is_string(value) || json_string_length(value) == 0)
+                return -EINVAL;
+        *ret_text = strdup(json_string_value(value));
+        return *ret_text ? 0 : -ENOMEM;
+}
 
-        if (!json_is_string(url) || json_string_length(url) == 0)
+static int read_glob(const json_t *value, char **ret_text) {
+        struct path_glob *glob = NULL;
+        int r = json_is_string(value) ? path_glob_new(json_string_value(value), &glob) : -EINVAL;
+
+        path_glob_free(glob);
+        return r < 0 ? r : read_text(value, ret_text);
+}
+
+/* One glob, or a list of them. */
+static int read_globs(const json_t *value, char ***ret_globs) {
+        size_t count = json_is_array(value) ? json_array_size(value) : 1;
+        int r = 0;
+
+        if (!value)
+                return 0;
+        if (count > GLOBS_MAX)
                 return -EINVAL;
-        if (name && (!json_is_string(name) || json_string_length(name) == 0))
+        *ret_globs = calloc(count + 1, sizeof(**ret_globs));
+        if (!*ret_globs)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < count; i++)
+                r = read_glob(json_is_array(value) ? json_array_get(value, i) : value,
+                              &(*ret_globs)[i]);
+        return r;
+}
+
+static int read_since(const json_t *value, char **ret_since) {
+        int r = read_text(value, ret_since);
+        int64_t since_ns;
+
+        return r == 0 && *ret_since ? since_parse(*ret_since, 0, &since_ns) : r;
+}
+
+static int read_source(const json_t *value, struct config_source *source) {
+        static const char *const members[] = { "url", "name", "include", "exclude", "since" };
+        const json_t *found[ARRAY_SIZE(members)] = { value };
+        size_t count = 0;
+        int r;
+
+        for (size_t i = 0; json_is_object(value) && i < ARRAY_SIZE(members); i++) {
+                found[i] = json_object_get(value, members[i]);
+                count += found[i] != NULL;
+        }
+        if (!found[0] || (json_is_object(value) && json_object_size(value) != count))
                 return -EINVAL;
-        if (json_is_object(value) && json_object_size(value) != (name ? 2 : 1))
-                return -EINVAL; /* a member that is neither */
-        ret_source->url = strdup(json_string_value(url));
-        ret_source->name = name ? strdup(json_string_value(name)) : NULL;
-        return ret_source->url && (!name || ret_source->name) ? 0 : -ENOMEM;
+        r = read_text(found[0], &source->url);
+        if (r == 0)
+                r = read_text(found[1], &source->name);
+        if (r == 0)
+                r = read_globs(found[2], &source->filter.include);
+        if (r == 0)
+                r = read_globs(found[3], &source->filter.exclude);
+        return r == 0 ? read_since(found[4], &source->filter.since) : r;
+}
+
+int config_source_from_json(const json_t *value, struct config_source *ret_source) {
+        struct config_source source = { 0 };
+        int r = read_source(value, &source);
+
+        if (r < 0)
+                config_source_deinit(&source);
+        else
+                *ret_source = source;
+        return r;
 }
 
 static int store_sources(const json_t *value, struct config *config, const json_t **ret_culprit) {
@@ -188,7 +249,7 @@ static int store_sources(const json_t *value, struct config *config, const json_
         if (!sources)
                 return -ENOMEM;
         for (size_t i = 0; i < count; i++) {
-                int r = read_source(json_array_get(value, i), &sources[i]);
+                int r = config_source_from_json(json_array_get(value, i), &sources[i]);
 
                 if (r < 0) {
                         *ret_culprit = json_array_get(value, i);

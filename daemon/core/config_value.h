@@ -17,6 +17,12 @@
 int config_value_store(const struct config_key *key, const json_t *value, struct config *config,
                        const json_t **ret_culprit);
 
+/*
+ * A source as `sources` has it: a URL or path, or an object with url, name, include, exclude and
+ * since. config_source_deinit() gives it back. -EINVAL, -ENOMEM.
+ */
+int config_source_from_json(const json_t *value, struct config_source *ret_source);
+
 /* Sets the field to the default, freeing what was there. */
 void config_value_reset(const struct config_key *key, struct config *config);
 

@@ -13,13 +13,14 @@
 #include "common/extent_view.h"
 #include "common/metadata.h"
 #include "common/name_id.h"
+#include "daemon/discover/filter.h"
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const names[] = {
                 [CATALOG_QUEUED] = "queued",         [CATALOG_LOADING] = "loading",
                 [CATALOG_UNREADABLE] = "unreadable", [CATALOG_GONE] = "gone",
                 [CATALOG_EMPTY] = "empty",           [CATALOG_HEADER_ONLY] = "header only",
-                [CATALOG_LOADED] = "loaded",
+                [CATALOG_LOADED] = "loaded",         [CATALOG_EXCLUDED] = "excluded",
         };
 
         return names[state];
@@ -109,6 +110,7 @@ static void source_free(struct catalog_source *source) {
         for (size_t i = 0; i < source->run_count; i++)
                 run_free(source->runs[i]);
         catalog_clear_unreadable(source);
+        filter_free(source->filter);
         free(source->runs);
         free(source->name);
         free(source);
@@ -320,6 +322,7 @@ void catalog_remove_file(struct catalog_file *file) {
         size_t at = file_place(run, file->path.bytes, file->path.size, &found);
 
         MUST(found && !file->blocks);
+        catalog_set_excluded(file, NULL);
         catalog_set_state(file, file->state, false);
         array_remove(&run->files, run->file_count--, at);
         run->source->file_count--;
@@ -373,8 +376,18 @@ void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool
         file->state = state;
 }
 
+void catalog_set_excluded(struct catalog_file *file, const char *why) {
+        size_t change = (size_t)(why != NULL) - (size_t)(file->excluded != NULL);
+
+        file->excluded = why;
+        file->run->excluded_count += change;
+        file->run->source->excluded_count += change;
+        if (change)
+                catalog_set_state(file, why ? CATALOG_EXCLUDED : CATALOG_QUEUED, why != NULL);
+}
+
 enum catalog_state catalog_run_state(const struct catalog_run *run) {
-        enum catalog_state state = run->file_count ? CATALOG_LOADED : CATALOG_GONE;
+        enum catalog_state state = run->file_count ? CATALOG_EXCLUDED : CATALOG_GONE;
 
         for (size_t i = 0; i < run->file_count; i++)
                 if (run->files[i]->state < state)

@@ -23,6 +23,7 @@ enum catalog_state {
         CATALOG_EMPTY,       /* 0 bytes in storage */
         CATALOG_HEADER_ONLY, /* loaded, but it holds no value */
         CATALOG_LOADED,
+        CATALOG_EXCLUDED, /* a filter leaves it out: nothing is read of it */
 };
 
 /* The words of docs/PROTOCOL.md: "queued", ... "unreadable" stands without its code. */
@@ -65,6 +66,7 @@ struct catalog_file {
         uint64_t records;
         struct file_damage *damage; /* NULL: none */
         enum catalog_state state;
+        const char *excluded; /* by which filter, borrowed from the source's; NULL: it is not */
         bool settled;
         struct store_failure failure; /* class STORE_OK: none */
         unsigned missing;             /* complete listings in a row without it */
@@ -78,6 +80,7 @@ struct catalog_run {
         uint64_t id;
         struct catalog_file **files; /* sorted by path */
         size_t file_count, file_space;
+        size_t excluded_count;          /* of them */
         struct catalog_series **series; /* in order of appearance */
         size_t series_count, series_space;
         bool has_last_step;
@@ -109,8 +112,9 @@ struct catalog_source {
         size_t unreadable_count;
         struct catalog_run **runs; /* sorted by name */
         size_t run_count, run_space;
-        size_t file_count, settled_count;
-        struct watch *watch; /* that keeps it up to date */
+        size_t file_count, settled_count, excluded_count; /* those are settled, too */
+        struct filter *filter;                            /* which files are left out; NULL: none */
+        struct watch *watch;                              /* that keeps it up to date */
         /* of the pipeline: its last pass that found the endpoint's window full */
         uint64_t full_in_pass;
 };
@@ -168,6 +172,17 @@ int catalog_add_unreadable(struct catalog_source *source, const char *directory,
 
 /* Sets a file's state; settled is kept in step with the source's count. */
 void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled);
+
+/*
+ * A filter leaves the file out, of which nothing was read so far; why is borrowed from the source's
+ * filter. NULL: not any more, the file is as a new one.
+ */
+void catalog_set_excluded(struct catalog_file *file, const char *why);
+
+/* All of its files are left out. */
+static inline bool catalog_run_is_excluded(const struct catalog_run *run) {
+        return run->excluded_count == run->file_count;
+}
 
 /* A run's state: the least finished of its files. */
 enum catalog_state catalog_run_state(const struct catalog_run *run);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/base.h"
+#include "daemon/discover/filter.h"
 
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
@@ -126,6 +127,34 @@ static bool row_change(const struct catalog_file *file, const struct store_row *
         return true;
 }
 
+static void take_row(struct catalog_file *file, const struct store_row *row) {
+        file->mtime_ns = row->mtime_ns;
+        memcpy(file->tag, row->tag, sizeof(file->tag));
+}
+
+/*
+ * True if a filter leaves the file out: its row is known then, and that is all. A file that was let
+ * through once stays.
+ */
+static bool file_is_excluded(struct watch *watch, struct catalog_file *file,
+                             const struct store_row *row) {
+        const char *why = NULL;
+
+        if (file->seen_listing == 0 || file->excluded)
+                why = filter_excludes(watch->source->filter, row->name, row->name_size,
+                                      row->mtime_ns);
+        if (file->excluded && !why)
+                file->seen_listing = 0; /* as a new one */
+        catalog_set_excluded(file, why);
+        if (!why)
+                return false;
+        file->seen_listing = watch->source->listings + 1;
+        file->missing = 0;
+        file->listed_bytes = row->size_bytes;
+        take_row(file, row);
+        return true;
+}
+
 static void on_row(void *userdata, const struct store_row *row) {
         struct watch *watch = userdata;
         struct catalog_file *file;
@@ -136,6 +165,8 @@ static void on_row(void *userdata, const struct store_row *row) {
                 watch->out_of_memory = true;
                 return;
         }
+        if (file_is_excluded(watch, file, row))
+                return;
         news = row_change(file, row, &change);
         file->seen_listing = watch->source->listings + 1;
         file->missing = 0;
@@ -146,8 +177,7 @@ static void on_row(void *userdata, const struct store_row *row) {
         /* A listing that does not know sizes must not make us forget what an answer said. */
         if (row->size_bytes != UINT64_MAX || change == WATCH_APPEARED)
                 file->listed_bytes = row->size_bytes;
-        file->mtime_ns = row->mtime_ns;
-        memcpy(file->tag, row->tag, sizeof(file->tag));
+        take_row(file, row);
         watch->changed |= change != WATCH_MAY_HAVE_GROWN;
         if (watch->events->file_changed(watch->userdata, file, change) < 0) {
                 /* as if it had not been seen: the next listing brings it again */

@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base.h"
 #include "daemon/core/log.h"
+#include "daemon/discover/filter.h"
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/request.h"
@@ -298,32 +300,44 @@ static void set_price(const struct pipeline *pipeline, struct catalog_source *so
                         source->price.nano_usd[i] = pipeline->options.price_nano_usd[i];
 }
 
-int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
-                        const char **ret_message) {
-        const struct watch_options watch = {
+static int watch_source(struct pipeline *pipeline, struct catalog_source *source) {
+        const struct watch_options options = {
                 .poll_ns = pipeline->options.poll_ns,
                 .requests_per_day_max = pipeline->options.requests_per_day_max,
         };
+        int r = watch_new(pipeline->loop, source, &options, &watch_events, pipeline,
+                          &source->watch);
+
+        if (r == 0 && pipeline->follower_count > 0)
+                watch_set_interest(source->watch, WATCH_FOLLOWED);
+        return r;
+}
+
+int pipeline_add_source(struct pipeline *pipeline, const struct config_source *configured,
+                        const char **ret_message) {
         struct catalog_source *source;
+        struct filter *filter;
         struct store *store;
         int r;
 
-        r = store_open(pipeline->loop, url, &store, ret_message);
+        r = filter_new(&configured->filter, (int64_t)time(NULL) * 1000000000, &filter);
         if (r < 0)
                 return r;
-        r = catalog_add_source(&pipeline->catalog, name, store, &source);
-        if (r < 0)
+        r = store_open(pipeline->loop, configured->url, &store, ret_message);
+        if (r == 0)
+                r = catalog_add_source(&pipeline->catalog, configured->name, store, &source);
+        if (r < 0) {
+                filter_free(filter);
                 return r;
+        }
+        source->filter = filter;
         set_price(pipeline, source);
-        r = watch_new(pipeline->loop, source, &watch, &watch_events, pipeline, &source->watch);
+        r = watch_source(pipeline, source);
         if (r < 0) {
                 catalog_remove_source(source);
                 store->operations->close(store, NULL, NULL);
-                return r;
         }
-        if (pipeline->follower_count > 0)
-                watch_set_interest(source->watch, WATCH_FOLLOWED);
-        return 0;
+        return r;
 }
 
 void pipeline_ask(struct pipeline *pipeline) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/core/config.h"
 #include "daemon/discover/catalog.h"
 #include "daemon/fetch/fetch.h"
 #include "daemon/publish/ring.h"
@@ -74,8 +75,8 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
 void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events,
                      void *userdata);
 
-/* Opens the store and starts to watch it. name may be NULL. As store_open(), -EEXIST. */
-int pipeline_add_source(struct pipeline *pipeline, const char *url, const char *name,
+/* Opens the store and starts to watch it. As store_open() and filter_new(), -EEXIST. */
+int pipeline_add_source(struct pipeline *pipeline, const struct config_source *source,
                         const char **ret_message);
 
 /* Somebody asks for something that depends on storage: sources that rest are looked at (watch.h). */

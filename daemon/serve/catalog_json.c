@@ -58,6 +58,8 @@ static void add_run(struct catalog_totals *totals, const struct catalog_run *run
         for (size_t i = 0; i < run->file_count; i++) {
                 const struct catalog_file *file = run->files[i];
 
+                if (file->excluded)
+                        continue;
                 totals->size_bytes += file_size(file);
                 totals->loaded_bytes += file->loaded_bytes;
                 totals->records += file->records;
@@ -71,8 +73,12 @@ static void add_run(struct catalog_totals *totals, const struct catalog_run *run
 struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
         struct catalog_totals totals = { 0 };
 
-        for (size_t i = 0; i < source->run_count; i++)
+        for (size_t i = 0; i < source->run_count; i++) {
                 add_run(&totals, source->runs[i]);
+                totals.runs += !catalog_run_is_excluded(source->runs[i]);
+        }
+        totals.files = source->file_count - source->excluded_count;
+        totals.settled = source->settled_count - source->excluded_count;
         return totals;
 }
 
@@ -118,8 +124,7 @@ static int set_source_facts(json_t *object, const struct catalog_source *source)
                name_set(object, "url", source->store->url, strlen(source->store->url)) ||
                json_object_set_new(object, "state",
                                    json_string(source_state_name(source->state))) ||
-               json_object_set_new(object, "listed_age_s", age) ||
-               set_number(object, "runs", source->run_count);
+               json_object_set_new(object, "listed_age_s", age);
 }
 
 /* Directories that the last listing could not read. */
@@ -141,8 +146,10 @@ json_t *catalog_json_source(const struct catalog_source *source,
         struct catalog_totals totals = catalog_json_totals(source);
         json_t *object = json_object();
         int failed = set_source_facts(object, source) || set_totals(object, &totals) ||
-                     set_number(object, "files", source->file_count) ||
-                     set_number(object, "settled", source->settled_count) ||
+                     set_number(object, "runs", totals.runs) ||
+                     set_number(object, "files", totals.files) ||
+                     set_number(object, "settled", totals.settled) ||
+                     set_number(object, "excluded", source->excluded_count) ||
                      set_number(object, "failed", totals.failed) ||
                      json_object_set_new(object, "unreadable", unreadable(source)) ||
                      json_object_set_new(object, "requests", requests(source, counters));
@@ -164,29 +171,35 @@ json_t *catalog_json_progress(const struct catalog_source *source,
         json_t *object = json_object();
 
         return complete(object, name_set(object, "source", source->name, strlen(source->name)) ||
-                                        set_number(object, "files", source->file_count) ||
-                                        set_number(object, "settled", source->settled_count) ||
+                                        set_number(object, "files", totals.files) ||
+                                        set_number(object, "settled", totals.settled) ||
                                         set_totals(object, &totals) ||
                                         json_object_set_new(object, "requests",
                                                             requests(source, counters)));
 }
 
-/* "unreadable" stands with the code of the failure. */
-static json_t *state(enum catalog_state state, const struct store_failure *failure) {
-        char text[sizeof(failure->code) + 32];
+/* "unreadable" stands with the code of the failure, "excluded" with the filter. */
+static json_t *file_state(const struct catalog_file *file) {
+        const char *name = catalog_state_name(file->state), *reason = NULL;
+        json_t *text;
 
-        if (state != CATALOG_UNREADABLE || !failure || !failure->code[0])
-                return json_string(catalog_state_name(state));
-        snprintf(text, sizeof(text), "%s: %s", catalog_state_name(state), failure->code);
-        return json_string(text);
+        if (file->state == CATALOG_UNREADABLE && file->failure.code[0])
+                reason = file->failure.code;
+        else if (file->state == CATALOG_EXCLUDED)
+                reason = file->excluded;
+        text = reason ? json_sprintf("%s: %s", name, reason) : NULL;
+        return text ? text : json_string(name); /* a glob may be no UTF-8 */
 }
 
-static const struct store_failure *run_failure(const struct catalog_run *run) {
+/* That of a file which is in the same state. */
+static json_t *run_state(const struct catalog_run *run) {
+        enum catalog_state state = catalog_run_state(run);
+
         for (size_t i = 0; i < run->file_count; i++) {
-                if (run->files[i]->state == CATALOG_UNREADABLE)
-                        return &run->files[i]->failure;
+                if (run->files[i]->state == state)
+                        return file_state(run->files[i]);
         }
-        return NULL;
+        return json_string(catalog_state_name(state));
 }
 
 static int set_run_name(json_t *object, const struct catalog_run *run) {
@@ -205,15 +218,15 @@ json_t *catalog_json_run(const struct catalog_run *run) {
                 if (run->files[i]->mtime_ns > changed)
                         changed = run->files[i]->mtime_ns;
         }
-        return complete(
-                object,
-                set_run_name(object, run) || json_object_set_new(object, "id", name_id(run->id)) ||
-                        json_object_set_new(object, "state",
-                                            state(catalog_run_state(run), run_failure(run))) ||
-                        set_number(object, "files", run->file_count) ||
-                        set_totals(object, &totals) ||
-                        json_object_set_new(object, "last_step", last_step) ||
-                        json_object_set_new(object, "changed", seconds(changed)));
+        return complete(object, set_run_name(object, run) ||
+                                        json_object_set_new(object, "id", name_id(run->id)) ||
+                                        json_object_set_new(object, "state", run_state(run)) ||
+                                        set_number(object, "files",
+                                                   run->file_count - run->excluded_count) ||
+                                        set_number(object, "excluded", run->excluded_count) ||
+                                        set_totals(object, &totals) ||
+                                        json_object_set_new(object, "last_step", last_step) ||
+                                        json_object_set_new(object, "changed", seconds(changed)));
 }
 
 int catalog_json_set_damage(json_t *object, const struct file_damage *damage) {
@@ -251,7 +264,7 @@ json_t *catalog_json_file(const struct catalog_file *file) {
         int failed = set_run_name(object, file->run) || set_name(object, "path", &file->path) ||
                      json_object_set_new(object, "id", name_id(file->id)) ||
                      json_object_set_new(object, "version", name_id(file->version)) ||
-                     json_object_set_new(object, "state", state(file->state, &file->failure)) ||
+                     json_object_set_new(object, "state", file_state(file)) ||
                      set_number(object, "size_bytes", file_size(file)) ||
                      set_number(object, "loaded_bytes", file->loaded_bytes) ||
                      set_number(object, "records", file->records) ||

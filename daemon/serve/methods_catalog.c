@@ -55,9 +55,14 @@ static char *run_item(const struct catalog_run *run, size_t index, size_t *ret_s
         return strdup("");
 }
 
-static bool matches_all(const struct catalog_run *run, size_t index, const void *filter) {
-        (void)run, (void)index, (void)filter;
-        return true;
+/* The filter: whether what is excluded is wanted, too. */
+static bool run_matches(const struct catalog_run *run, size_t index, const void *filter) {
+        (void)index;
+        return *(const bool *)filter || !catalog_run_is_excluded(run);
+}
+
+static bool file_matches(const struct catalog_run *run, size_t index, const void *filter) {
+        return *(const bool *)filter || !run->files[index]->excluded;
 }
 
 static json_t *run_row(const struct catalog_run *run, size_t index) {
@@ -66,7 +71,7 @@ static json_t *run_row(const struct catalog_run *run, size_t index) {
 }
 
 static const struct page_items run_items = { "runs",   run_count,   run_behind,
-                                             run_item, matches_all, run_row };
+                                             run_item, run_matches, run_row };
 
 static size_t file_count(const struct catalog_run *run) {
         return run->file_count;
@@ -96,8 +101,8 @@ static json_t *file_row(const struct catalog_run *run, size_t index) {
         return catalog_json_file(run->files[index]);
 }
 
-static const struct page_items file_items = { "files",   file_count,  file_behind,
-                                              file_name, matches_all, file_row };
+static const struct page_items file_items = { "files",   file_count,   file_behind,
+                                              file_name, file_matches, file_row };
 
 struct series_filter {
         struct params_globs tags, plugins;
@@ -155,12 +160,19 @@ static int list(struct rpc_call *call, const struct page_items *items, const voi
                  : page_answer(call, catalog_of(call), source, &runs, items, filter, ret_result);
 }
 
+static int list_all(struct rpc_call *call, const struct page_items *items, json_t **ret_result) {
+        bool excluded = false;
+        int r = params_bool(call, "excluded", &excluded);
+
+        return r ? r : list(call, items, &excluded, ret_result);
+}
+
 int methods_runs(struct rpc_call *call, json_t **ret_result) {
-        return list(call, &run_items, NULL, ret_result);
+        return list_all(call, &run_items, ret_result);
 }
 
 int methods_files(struct rpc_call *call, json_t **ret_result) {
-        return list(call, &file_items, NULL, ret_result);
+        return list_all(call, &file_items, ret_result);
 }
 
 /* The series of these ids, those that are known. */

@@ -45,10 +45,12 @@ static json_t *failed_row(const struct catalog_file *file) {
 }
 
 static void count_run(const struct catalog_run *run, struct load_result *result) {
-        result->runs++;
+        result->runs += !catalog_run_is_excluded(run);
         for (size_t i = 0; i < run->file_count; i++) {
                 const struct catalog_file *file = run->files[i];
 
+                if (file->excluded)
+                        continue;
                 result->files++;
                 result->records += file->records;
                 result->damaged += file_damage_count(file->damage);

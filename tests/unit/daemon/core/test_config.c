@@ -116,6 +116,29 @@ START_TEST(defaults) {
 }
 END_TEST
 
+START_TEST(filters_of_a_source) {
+        CLEANUP(config_deinit) struct config config;
+
+        config_init(&config);
+        loads(&config, "{\"sources\": [{\"url\": \"/a\", \"include\": \"x*\", \"exclude\": "
+                       "[\"**/old\", \"t[12]\"], \"since\": \"7d\"}, {\"url\": \"/b\", "
+                       "\"include\": []}]}");
+        ck_assert_str_eq(config.sources[0].filter.include[0], "x*");
+        ck_assert_ptr_null(config.sources[0].filter.include[1]);
+        ck_assert_str_eq(config.sources[0].filter.exclude[0], "**/old");
+        ck_assert_str_eq(config.sources[0].filter.exclude[1], "t[12]");
+        ck_assert_ptr_null(config.sources[0].filter.exclude[2]);
+        ck_assert_str_eq(config.sources[0].filter.since, "7d");
+        ck_assert_ptr_null(config.sources[1].filter.include[0]);
+        ck_assert_ptr_null(config.sources[1].filter.since);
+        refused("{\"sources\": [{\"url\": \"/a\", \"include\": \"[\"}]}", "sources is {\"url\"");
+        refused("{\"sources\": [{\"url\": \"/a\", \"exclude\": [\"\"]}]}", "sources is {\"url\"");
+        refused("{\"sources\": [{\"url\": \"/a\", \"exclude\": 7}]}", "sources is {\"url\"");
+        refused("{\"sources\": [{\"url\": \"/a\", \"since\": \"soon\"}]}", "sources is {\"url\"");
+        refused("{\"sources\": [{\"url\": \"/a\", \"sinse\": \"7d\"}]}", "sources is {\"url\"");
+}
+END_TEST
+
 START_TEST(reads_every_key) {
         CLEANUP(config_deinit) struct config config;
 
@@ -546,7 +569,7 @@ START_TEST(help_names_every_key) {
 }
 END_TEST
 
-RUNNER_MAIN("core/config", defaults, reads_every_key, later_wins_key_by_key,
+RUNNER_MAIN("core/config", defaults, filters_of_a_source, reads_every_key, later_wins_key_by_key,
             unknown_key_names_nearest, long_unknown_key_is_cut,
             errors_name_line_value_and_what_is_allowed, duplicate_key, wrong_types,
             numbers_at_their_ends, huge_and_odd_numbers, lists_from_text,

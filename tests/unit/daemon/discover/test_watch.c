@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/discover/filter.h"
 #include "tests/unit/daemon/fake_store.h"
 #include "tests/unit/runner.h"
 
@@ -192,6 +193,48 @@ START_TEST(sizes_that_are_not_listed) {
         check_news("?a/1 ?b/1 .");
         ck_assert_uint_eq(source->runs[0]->files[0]->listed_bytes, 100);
         ck_assert_uint_eq(source->runs[1]->files[0]->listed_bytes, 200);
+        end();
+}
+END_TEST
+
+/*
+ * Nothing is told of it; it is in the catalog, settled. What is modified again is as a new file; what
+ * was let through stays.
+ */
+START_TEST(what_filters_leave_out) {
+        static char old[] = "old", second[] = "1970-01-01T00:00:05Z";
+        char *exclude[] = { old, NULL };
+        const struct config_filter options = { NULL, exclude, second };
+        const struct catalog_file *file;
+
+        begin(-1);
+        ck_assert_int_eq(filter_new(&options, 0, &source->filter), 0);
+        LISTING({ "a/1", 10, 5000000000 }, { "b/1", 10, 4999999999 }, { "old/1", 10, 5000000000 });
+        check_news("+a/1 .");
+        ck_assert_uint_eq(source->file_count, 3);
+        ck_assert_uint_eq(source->excluded_count, 2);
+        ck_assert_uint_eq(source->settled_count, 2);
+        ck_assert(!catalog_run_is_excluded(source->runs[0]));
+        file = source->runs[1]->files[0];
+        ck_assert_int_eq(catalog_run_state(source->runs[1]), CATALOG_EXCLUDED);
+        ck_assert_str_eq(file->excluded, "since 1970-01-01T00:00:05Z");
+        ck_assert_uint_eq(file->listed_bytes, 10);
+        ck_assert_str_eq(source->runs[2]->files[0]->excluded, "exclude old");
+        list_now();
+        LISTING({ "a/1", 10, 1 }, { "b/1", 11, 6000000000 }, { "old/1", 99, 6000000000 });
+        check_news("~a/1 +b/1 .");
+        ck_assert_ptr_null(file->excluded);
+        ck_assert_int_eq(file->state, CATALOG_QUEUED);
+        ck_assert(!file->settled);
+        ck_assert_uint_eq(source->excluded_count, 1);
+        list_now();
+        LISTING({ "a/1", 10, 1 }, { "b/1", 11, 6000000000 });
+        check_news(".");
+        list_now();
+        LISTING({ "a/1", 10, 1 }, { "b/1", 11, 6000000000 });
+        check_news("-old/1 .");
+        ck_assert_uint_eq(source->excluded_count, 0);
+        ck_assert_uint_eq(source->settled_count, 0);
         end();
 }
 END_TEST
@@ -581,8 +624,8 @@ START_TEST(closes_at_any_moment) {
 END_TEST
 
 RUNNER_MAIN("discover/watch", tells_what_changed, what_may_be_another_file,
-            sizes_that_are_not_listed, gone_after_two_complete_listings, back_before_it_is_gone,
-            back_after_it_was_gone, failures_remove_nothing,
+            sizes_that_are_not_listed, what_filters_leave_out, gone_after_two_complete_listings,
+            back_before_it_is_gone, back_after_it_was_gone, failures_remove_nothing,
             what_lies_in_unreadable_directories_is_kept, backs_off_and_gives_up_after_ten,
             a_refusal_gives_up_at_once, a_listing_that_cannot_start_is_a_failure,
             a_change_that_cannot_be_kept_comes_again, polls_at_the_pace_of_who_is_there,

@@ -86,7 +86,9 @@ void rig_prepare(void) {
 }
 
 int rig_add_source(const char **ret_message) {
-        int r = pipeline_add_source(rig.pipeline, URL, "logs", ret_message);
+        char url[] = URL, name[] = "logs";
+        int r = pipeline_add_source(
+                rig.pipeline, &(struct config_source){ .url = url, .name = name }, ret_message);
 
         if (r < 0)
                 return r;
