@@ -83,6 +83,8 @@ struct catalog_run {
         size_t excluded_count;          /* of them */
         struct catalog_series **series; /* in order of appearance */
         size_t series_count, series_space;
+        uint64_t
+                swept; /* number of the last sweep that looked at this run alone; 0: none (sweep.h) */
         bool has_last_step;
         int64_t last_step;
 };

@@ -13,6 +13,7 @@
 
 #include "common/base.h"
 #include "daemon/discover/filter.h"
+#include "daemon/discover/sweep.h"
 
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
@@ -23,6 +24,9 @@
 #define MISSING_GONE 2
 #define FRESH_NS (2 * 1000000000ull) /* asked for again so soon: that listing will do */
 #define DAY_S 86400
+#define FULL_LEAST_MS 600000u
+#define FULL_MOST_MS 3600000u
+#define FULL_DAILY_NANO_USD 250000000ull
 
 struct watch {
         struct catalog_source *source;
@@ -31,11 +35,15 @@ struct watch {
         uv_timer_t timer;
         struct watch_options options;
         struct poll poll;
-        struct store_list *list; /* NULL: no listing is under way */
-        bool polling;            /* the timer waits for a poll, not for another try */
-        bool stopped;            /* too many requests today: it waits for midnight */
-        int64_t newest_ns;       /* mtime that this listing has seen; INT64_MIN: none */
-        bool again;              /* another one is wanted after it */
+        struct sweep *sweep;
+        enum sweep_kind kind;   /* of the last one */
+        bool listing;           /* a sweep is under way */
+        bool full;              /* the next one is a full one */
+        uint64_t since_full_ms; /* waited since the last full one */
+        bool polling;           /* the timer waits for a poll, not for another try */
+        bool stopped;           /* too many requests today: it waits for midnight */
+        int64_t newest_ns;      /* mtime that this listing has seen; INT64_MIN: none */
+        bool again;             /* another one is wanted after it */
         bool changed, missing, out_of_memory; /* seen by this listing */
         unsigned tries;
         uint64_t failing_since_ns;
@@ -73,6 +81,7 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void watch_schedule(struct watch *watch, uint64_t wait_ms) {
+        watch->since_full_ms += wait_ms;
         watch->polling = watch->stopped = false;
         uv_timer_start(&watch->timer, on_timer, wait_ms, 0);
 }
@@ -223,7 +232,7 @@ static void watch_look_for_missing(struct watch *watch) {
                         bool last = run->file_count == 1;
 
                         if (file->seen_listing == source->listings || file->state == CATALOG_GONE ||
-                            file_is_unknown(source, file))
+                            !sweep_covers(watch->sweep, run) || file_is_unknown(source, file))
                                 continue;
                         if (++file->missing >= MISSING_GONE) {
                                 watch->changed = true;
@@ -267,6 +276,7 @@ static void watch_failed(struct watch *watch, const struct store_failure *failur
         if (watch->tries++ == 0)
                 watch->failing_since_ns = uv_hrtime();
         source->failure = *failure;
+        watch->full |= watch->kind == SWEEP_FULL;
         if (failure->class == STORE_PERMANENT || watch->tries >= GIVE_UP_TRIES ||
             uv_hrtime() - watch->failing_since_ns > GIVE_UP_NS)
                 source->state = CATALOG_SOURCE_FAILING;
@@ -303,11 +313,12 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
                                         .message = "out of memory" };
         bool complete = failure->class == STORE_OK && !watch->out_of_memory;
 
-        watch->list = NULL;
+        watch->listing = false;
         watch->source->attempts++;
         request_count_add(&watch->source->store->requests, REQUEST_LIST, counts->requests,
                           utc_s(watch));
-        watch->poll.nano_usd = counts->requests * watch->source->price.nano_usd[REQUEST_LIST];
+        watch->poll.nano_usd = max_u64(sweep_poll_requests(watch->sweep, utc_s(watch)), 1) *
+                               watch->source->price.nano_usd[REQUEST_LIST];
         if (complete)
                 watch_succeeded(watch);
         else
@@ -315,27 +326,47 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
         watch->events->listed(watch->userdata, watch->source, complete);
 }
 
+static const struct sweep_events sweep_events = { on_row, on_unreadable, on_list_done };
+
+/*
+ * Between full sweeps pass ten minutes to an hour: as many as a quarter dollar a day pays for.
+ */
+static enum sweep_kind watch_next_kind(const struct watch *watch) {
+        uint64_t nano_usd = sweep_full_requests(watch->sweep) *
+                            watch->source->price.nano_usd[REQUEST_LIST];
+        uint64_t fair_ms = nano_usd * (DAY_S * 1000ull) / FULL_DAILY_NANO_USD;
+        uint64_t interval_ms = min_u64(max_u64(fair_ms, FULL_LEAST_MS), FULL_MOST_MS);
+
+        return watch->full || watch->since_full_ms >= interval_ms ||
+                               !sweep_has_live(watch->sweep, utc_s(watch))
+                       ? SWEEP_FULL
+                       : SWEEP_LIVE;
+}
+
 static void watch_list(struct watch *watch) {
-        static const struct store_list_callbacks callbacks = { on_row, on_unreadable, on_list_done,
-                                                               NULL };
-        struct store *store = watch->source->store;
+        enum sweep_kind kind = watch_next_kind(watch);
         int r;
 
-        if (watch->list) {
+        if (watch->listing) {
                 watch->again = true;
                 return;
         }
         uv_timer_stop(&watch->timer);
         watch->again = watch->changed = watch->missing = watch->out_of_memory = false;
-        watch->polling = watch->stopped = false;
+        watch->polling = watch->stopped = watch->full = false;
         watch->newest_ns = INT64_MIN;
+        if (kind == SWEEP_FULL)
+                watch->since_full_ms = 0;
+        watch->kind = kind;
         catalog_clear_unreadable(watch->source);
-        r = store->operations->list(store, NULL, &callbacks, watch, &watch->list);
+        watch->listing = true;
+        r = sweep_start(watch->sweep, kind, utc_s(watch));
         if (r < 0) {
                 struct store_failure failure = { .class = STORE_TRANSIENT,
                                                  .code = "ENOMEM",
                                                  .message = "cannot start a listing" };
 
+                watch->listing = false;
                 watch->source->attempts++;
                 watch_failed(watch, &failure);
                 watch->events->listed(watch->userdata, watch->source, false);
@@ -348,6 +379,11 @@ int watch_new(uv_loop_t *loop, struct catalog_source *source, const struct watch
 
         if (!watch)
                 return -ENOMEM;
+        watch->sweep = sweep_new(source, &sweep_events, watch);
+        if (!watch->sweep) {
+                free(watch);
+                return -ENOMEM;
+        }
         watch->source = source;
         watch->options = *options;
         poll_init(&watch->poll, options->poll_ns);
@@ -362,14 +398,19 @@ int watch_new(uv_loop_t *loop, struct catalog_source *source, const struct watch
 }
 
 void watch_now(struct watch *watch) {
-        if (watch->list)
+        if (watch->listing)
                 watch->again = true;
         else
                 watch_schedule(watch, 0);
 }
 
+void watch_reload(struct watch *watch) {
+        watch->full = true;
+        watch_now(watch);
+}
+
 uint64_t watch_next_attempt(const struct watch *watch) {
-        return watch->source->attempts + (watch->list ? 2 : 1);
+        return watch->source->attempts + (watch->listing ? 2 : 1);
 }
 
 bool watch_misses_files(const struct watch *watch) {
@@ -391,7 +432,7 @@ void watch_set_interest(struct watch *watch, enum watch_interest interest) {
 
 void watch_ask(struct watch *watch) {
         const struct catalog_source *source = watch->source;
-        bool is_idle = !watch->list && !uv_is_active((uv_handle_t *)&watch->timer);
+        bool is_idle = !watch->listing && !uv_is_active((uv_handle_t *)&watch->timer);
         bool is_fresh = source->listings > 0 && uv_hrtime() - source->listed_at_ns < FRESH_NS;
         bool is_good = source->listings > 0 && source->failure.class == STORE_OK;
 
@@ -409,7 +450,7 @@ enum watch_polling watch_polling(const struct watch *watch) {
                 return WATCH_POLLING_STOPPED;
         if (watch->poll.interval_ns == POLL_NEVER)
                 return WATCH_POLLING_OFF;
-        return watch->list || uv_is_active((const uv_handle_t *)&watch->timer)
+        return watch->listing || uv_is_active((const uv_handle_t *)&watch->timer)
                        ? WATCH_POLLING_ON
                        : WATCH_POLLING_RESTS;
 }
@@ -441,8 +482,7 @@ static void on_timer_closed(uv_handle_t *handle) {
 }
 
 void watch_close(struct watch *watch, void (*on_closed)(void *userdata), void *userdata) {
-        if (watch->list)
-                watch->source->store->operations->list_cancel(watch->list);
+        watch->sweep = sweep_free(watch->sweep);
         watch->on_closed = on_closed;
         watch->closed_userdata = userdata;
         uv_close((uv_handle_t *)&watch->timer, on_timer_closed);

@@ -85,6 +85,9 @@ uint64_t watch_wait_ms(const struct watch *watch);
  */
 void watch_now(struct watch *watch);
 
+/* The same, and everything is looked at, not only what is live. */
+void watch_reload(struct watch *watch);
+
 /*
  * Number of the listing that a call of watch_now() at this moment would lead to: compare with the
  * source's attempts.

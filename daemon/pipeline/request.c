@@ -213,7 +213,7 @@ static void reload_again(struct reload_request *reload, size_t at) {
 
         reload->wanted[at].confirmed = true;
         reload->wanted[at].attempt = watch_next_attempt(source->watch);
-        watch_now(source->watch);
+        watch_reload(source->watch);
 }
 
 static void reload_listed(struct pipeline_request *request, struct catalog_source *source) {
@@ -276,7 +276,7 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                         continue;
                 reload->wanted[i].attempt = watch_next_attempt(s->watch);
                 reload->left++;
-                watch_now(s->watch);
+                watch_reload(s->watch);
         }
         list_for_each(node, &pipeline->failed) {
                 struct feed *feed = list_owner(node, struct feed, failed);

@@ -25,8 +25,13 @@ struct store_list {
         struct object_store *store;
         struct store_list_callbacks callbacks;
         void *userdata;
+        void (*on_page)(void *userdata, const struct store_list_counts *counts,
+                        const char *last_name, size_t size);
         char *prefix, *after, *until; /* whole keys; NULL: not given */
-        size_t prefix_size;
+        size_t prefix_size, until_size;
+        bool is_past;   /* the last one wanted has come, or one behind it */
+        char *last_key; /* of the page, and how long; only if somebody wants to know */
+        size_t last_size, last_space;
         bool one_level;
         char *token;    /* of the page that is asked for; NULL: the first */
         void *page;     /* NULL: none */
@@ -48,6 +53,7 @@ static void list_free(struct store_list *list) {
         free(list->prefix);
         free(list->after);
         free(list->until);
+        free(list->last_key);
         free(list->token);
         free(list->body);
         free(list);
@@ -102,6 +108,35 @@ static bool is_marker(const struct object_row *row) {
                (row->size_bytes == 0 && ends_with(row->key, row->key_size, "_$folder$"));
 }
 
+/* A page may have more than what was asked for: not every store can be told where to end. */
+static bool is_in_range(struct store_list *list, const char *key, size_t size) {
+        int order;
+
+        if (!list->until)
+                return true;
+        order = memcmp(key, list->until, min_u64(size, list->until_size));
+        if (order == 0)
+                order = (size > list->until_size) - (size < list->until_size);
+        list->is_past |= order >= 0;
+        return order <= 0;
+}
+
+/* Without memory the last key stays an earlier one, which is as good. */
+static void note_last(struct store_list *list, const char *key, size_t size) {
+        if (!list->on_page)
+                return;
+        if (size > list->last_space) {
+                char *longer = realloc(list->last_key, 2 * size);
+
+                if (!longer)
+                        return;
+                list->last_key = longer;
+                list->last_space = 2 * size;
+        }
+        memcpy(list->last_key, key, size);
+        list->last_size = size;
+}
+
 static void on_object(void *userdata, const struct object_row *row) {
         struct store_list *list = userdata;
         const struct object_store *store = list->store;
@@ -111,8 +146,11 @@ static void on_object(void *userdata, const struct object_row *row) {
                 .is_archived = row->is_archived,
         };
 
+        if (list->cancelled || !is_in_range(list, row->key, row->key_size))
+                return;
         list->counts.objects++;
-        if (list->cancelled || row->key_size <= store->prefix_size ||
+        note_last(list, row->key, row->key_size);
+        if (row->key_size <= store->prefix_size ||
             memcmp(row->key, store->prefix, store->prefix_size) != 0 || is_marker(row) ||
             memchr(row->key, '\0', row->key_size))
                 return;
@@ -219,6 +257,17 @@ static void on_turn(struct object_call *call) {
 
 static void ask_next(struct store_list *list);
 
+/* False: the listener has cancelled. */
+static bool tell_page(struct store_list *list) {
+        size_t prefix_size = list->store->prefix_size;
+
+        enter(list);
+        if (list->on_page && list->last_size > prefix_size)
+                list->on_page(list->userdata, &list->counts, list->last_key + prefix_size,
+                              list->last_size - prefix_size);
+        return leave(list);
+}
+
 static void page_ended(struct store_list *list) {
         const struct object_dialect *dialect = list->store->dialect;
         static const struct store_failure none = { .class = STORE_OK };
@@ -238,7 +287,8 @@ static void page_ended(struct store_list *list) {
                 fail_page(list, r);
                 return;
         }
-        if (!token) {
+        if (!token || list->is_past) {
+                free(token);
                 tell_done(list, &none);
                 return;
         }
@@ -247,7 +297,8 @@ static void page_ended(struct store_list *list) {
         list->tries = 0;
         list->call.refreshed = false;
         list->call.learned = 0;
-        ask_next(list);
+        if (tell_page(list))
+                ask_next(list);
 }
 
 static void on_end(struct object_call *call, const struct http_answer *answer,
@@ -355,6 +406,7 @@ static int copy_range(struct store_list *list, const struct store_list_range *ra
 
         range = range ? range : &all;
         list->one_level = range->one_level;
+        list->on_page = range->on_page;
         list->prefix = whole_key(list->store, range->below, range->below_size,
                                  range->below_size ? "/" : "");
         if (!list->prefix)
@@ -366,6 +418,7 @@ static int copy_range(struct store_list *list, const struct store_list_range *ra
         if (range->until &&
             !(list->until = whole_key(list->store, range->until, strlen(range->until), "")))
                 return -ENOMEM;
+        list->until_size = list->until ? strlen(list->until) : 0;
         return 0;
 }
 

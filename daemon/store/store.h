@@ -51,6 +51,8 @@ struct store_row {
         bool is_archived;    /* cannot be read before somebody brings it back */
 };
 
+struct store_list_counts;
+
 /*
  * Which part of a source is listed, where listings are flat (store.is_flat): rows come in the order
  * of their names' bytes then.
@@ -63,6 +65,13 @@ struct store_list_range {
         bool one_level;
         /* names behind `after`, up to `until` and with it; NULL: from the first, to the last */
         const char *after, *until;
+        /*
+         * A page has ended and another one follows: what the listing has cost and seen so far, and
+         * the last name of the page, relative to the source, event file or not. With the
+         * userdata of the callbacks; NULL if nobody asks for that.
+         */
+        void (*on_page)(void *userdata, const struct store_list_counts *counts,
+                        const char *last_name, size_t size);
 };
 
 /* What a listing has cost, and seen. */
@@ -157,6 +166,7 @@ struct store {
         unsigned window_start;
         /* its listings are flat, paged and sorted: any range of names can be listed, at once */
         bool is_flat;
+        unsigned page_objects; /* of a page of a listing that is not the last; 0: 1000 */
         /* tags of a listing are the tags of answers: they guard reads */
         bool has_shared_tags;
         /* tags of a listing are inodes: they stay while a file is written to */

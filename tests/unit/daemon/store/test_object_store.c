@@ -411,6 +411,66 @@ START_TEST(ranges_and_levels_are_asked_for) {
 }
 END_TEST
 
+static char told_pages[256];
+
+static void on_page(void *userdata, const struct store_list_counts *counts, const char *last_name,
+                    size_t size) {
+        size_t used = strlen(told_pages);
+
+        (void)userdata;
+        snprintf(told_pages + used, sizeof(told_pages) - used, "%d/%d %.*s;", (int)counts->requests,
+                 (int)counts->objects, (int)size, last_name);
+}
+
+static char rows[256];
+
+static void note_row(void *userdata, const struct store_row *row) {
+        size_t used = strlen(rows);
+
+        (void)userdata;
+        snprintf(rows + used, sizeof(rows) - used, "%.*s;", (int)row->name_size, row->name);
+}
+
+static void on_ended(void *userdata, const struct store_failure *failure,
+                     const struct store_list_counts *counts) {
+        *(struct store_list_counts *)userdata = *counts;
+        ck_assert_int_eq(failure->class, STORE_OK);
+        listed = true;
+}
+
+/* A store that cannot be told where to end: no page is asked for behind that, nothing is given. */
+START_TEST(a_range_ends_where_it_should) {
+        static const struct store_list_callbacks callbacks = { .on_row = note_row,
+                                                               .on_unreadable = ignore_unreadable,
+                                                               .on_done = on_ended };
+        static const char *const untils[] = { "c.tfevents", "c.tfeventsX" };
+        struct store_list_counts counts;
+        struct store_list *list;
+
+        begin();
+        write_page("first", "K 5 exp/a.tfevents\nK 5 exp/b.ckpt\nT two\nE\n");
+        write_page("two", "K 5 exp/c.tfevents\nK 5 exp/d.tfevents\nT three\nE\n");
+        write_page("three", "K 5 exp/e.tfevents\nE\n");
+        for (size_t i = 0; i < ARRAY_SIZE(untils); i++) {
+                struct store_list_range range = { .below = "",
+                                                  .until = untils[i],
+                                                  .on_page = on_page };
+
+                rows[0] = told_pages[0] = '\0';
+                ck_assert_int_eq(harness.store->operations->list(harness.store, &range, &callbacks,
+                                                                 &counts, &list),
+                                 0);
+                for (listed = false; !listed;)
+                        uv_run(&harness.loop, UV_RUN_ONCE);
+                ck_assert_str_eq(rows, "a.tfevents;c.tfevents;");
+                ck_assert_uint_eq(counts.requests, 2);
+                ck_assert_uint_eq(counts.objects, 3);
+                ck_assert_str_eq(told_pages, "1/2 b.ckpt;");
+        }
+        end();
+}
+END_TEST
+
 START_TEST(reads_are_ranged_and_guarded) {
         begin();
         test_file_write(server.root, "exp/a.tfevents", 10000);
@@ -546,7 +606,7 @@ START_TEST(close_at_every_moment) {
 END_TEST
 
 RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_asked_again,
-            listings_fail_in_the_end, ranges_and_levels_are_asked_for, reads_are_ranged_and_guarded,
-            other_versions_are_noticed, refused_credentials_are_replaced_once,
-            what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
-            close_at_every_moment)
+            listings_fail_in_the_end, ranges_and_levels_are_asked_for, a_range_ends_where_it_should,
+            reads_are_ranged_and_guarded, other_versions_are_noticed,
+            refused_credentials_are_replaced_once, what_was_learned_is_tried_a_few_times,
+            missing_credentials_say_so_and_heal, close_at_every_moment)

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A watch on a flat store that counts what is asked of it. How many requests there must be is
+ * reckoned from the names: pages of 1000.
+ */
+#include "daemon/discover/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base.h"
+#include "daemon/discover/watch.h"
+#include "tests/unit/daemon/flat_store.h"
+#include "tests/unit/runner.h"
+
+#define NOW_S (20000 * 86400ll)
+#define NOW_NS (NOW_S * 1000000000ll)
+#define OLD_NS (NOW_NS - 86400 * 1000000000ll)
+
+static uv_loop_t loop;
+static struct catalog catalog;
+static struct catalog_source *source;
+static struct flat_store *flat;
+static struct watch *watch;
+static unsigned appeared, changed, gone, complete, failed;
+
+static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
+        (void)userdata;
+        (void)file;
+        appeared += change == WATCH_APPEARED;
+        changed += change != WATCH_APPEARED;
+        return 0;
+}
+
+static void on_file_gone(void *userdata, struct catalog_file *file) {
+        (void)userdata;
+        gone++;
+        catalog_remove_file(file);
+}
+
+static void on_listed(void *userdata, struct catalog_source *listed, bool is_complete) {
+        (void)userdata;
+        (void)listed;
+        complete += is_complete;
+        failed += !is_complete;
+}
+
+static int64_t utc_s(void) {
+        return NOW_S;
+}
+
+static void begin(void) {
+        static const struct watch_events events = { on_file_changed, on_file_gone, on_listed };
+        const struct watch_options options = { .poll_ns = POLL_NEVER, .utc_s = utc_s };
+
+        appeared = changed = gone = complete = failed = 0;
+        ck_assert_int_eq(uv_loop_init(&loop), 0);
+        catalog_init(&catalog);
+        flat = flat_store_new(&loop, "flat://logs");
+        ck_assert_int_eq(catalog_add_source(&catalog, "logs", &flat->store, &source), 0);
+        ck_assert_int_eq(watch_new(&loop, source, &options, &events, NULL, &watch), 0);
+}
+
+static void end(void) {
+        watch_close(watch, NULL, NULL);
+        flat->store.operations->close(&flat->store, NULL, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        catalog_deinit(&catalog);
+        ck_assert_int_eq(uv_loop_close(&loop), 0);
+        uv_library_shutdown();
+}
+
+/* Lets the listing that is due begin and end. Returns how many requests it took. */
+static uint64_t list(void) {
+        uint64_t before = flat->requests;
+        unsigned ended = complete + failed;
+
+        for (int i = 0; i < 3; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+        while (complete + failed == ended)
+                ck_assert(flat_store_page(flat));
+        ck_assert_ptr_null(flat->lists);
+        return flat->requests - before;
+}
+
+static uint64_t poll_again(void) {
+        watch_now(watch);
+        return list();
+}
+
+static uint64_t reload(void) {
+        watch_reload(watch);
+        return list();
+}
+
+/* So many runs with so many event files and other objects each. */
+static void add_runs(unsigned runs, unsigned files, unsigned others) {
+        char name[100];
+
+        for (unsigned run = 0; run < runs; run++) {
+                for (unsigned i = 0; i < files; i++) {
+                        snprintf(name, sizeof(name), "run%05u/events.out.tfevents.%05u", run, i);
+                        flat_store_add(flat, name, 100, OLD_NS);
+                }
+                for (unsigned i = 0; i < others; i++) {
+                        snprintf(name, sizeof(name), "run%05u/checkpoints/%02u/%05u", run, i % 100,
+                                 i);
+                        flat_store_add(flat, name, 100, OLD_NS);
+                }
+        }
+}
+
+static void touch(const char *name, uint64_t size_bytes) {
+        flat_store_remove(flat, name);
+        flat_store_add(flat, name, size_bytes, NOW_NS);
+}
+
+START_TEST(a_few_pages_are_one_listing) {
+        begin();
+        add_runs(30, 100, 0);
+        ck_assert_uint_eq(list(), 3);
+        ck_assert_uint_eq(flat->most_at_once, 1);
+        ck_assert_uint_eq(appeared, 3000);
+        ck_assert_uint_eq(poll_again(), 3);
+        ck_assert_uint_eq(flat->store.requests.total[REQUEST_LIST], 6);
+        end();
+}
+END_TEST
+
+START_TEST(an_empty_bucket) {
+        begin();
+        ck_assert_uint_eq(list(), 1);
+        ck_assert_uint_eq(complete, 1);
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        ck_assert_uint_eq(poll_again(), 1);
+        end();
+}
+END_TEST
+
+/* Ten thousand unchanged files are ten requests, and all of them at once. */
+START_TEST(a_poll_without_news_is_a_request_a_page) {
+        struct timespec before, after;
+        double cpu_ms;
+
+        begin();
+        add_runs(100, 100, 0);
+        ck_assert_uint_le(list(), 10 + 32 + 4);
+        ck_assert_uint_eq(appeared, 10000);
+        flat->most_at_once = 0;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+        ck_assert_uint_eq(poll_again(), 10);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+        cpu_ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
+                 (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+        printf("a poll of 10 000 files: %.1f ms of CPU\n", cpu_ms);
+        ck_assert_uint_eq(flat->most_at_once, 10);
+        ck_assert_uint_eq(changed + gone, 0);
+        ck_assert_uint_eq(appeared, 10000);
+        for (int i = 0; i < 5; i++)
+                ck_assert_uint_eq(poll_again(), 10);
+        end();
+}
+END_TEST
+
+/* 100 000 files of 2 000 runs: not one page after the other, even the first time. */
+START_TEST(long_listings_are_split) {
+        begin();
+        add_runs(2000, 50, 0);
+        ck_assert_uint_le(list(), 100 + 32 + 4);
+        ck_assert_uint_eq(flat->most_at_once, 32);
+        ck_assert_uint_eq(appeared, 100000);
+        ck_assert_uint_eq(poll_again(), 100);
+        /* One more file in the middle makes one part longer than a page. */
+        flat_store_add(flat, "run00999/events.out.tfevents.x", 1, OLD_NS);
+        ck_assert_uint_eq(poll_again(), 101);
+        ck_assert_uint_eq(appeared, 100001);
+        end();
+}
+END_TEST
+
+/* Names whose order is not that of their directories. */
+START_TEST(bounds_are_in_the_order_of_whole_names) {
+        char name[100];
+
+        begin();
+        for (unsigned i = 0; i < 4000; i++) {
+                snprintf(name, sizeof(name), "a/events.out.tfevents.%05u", i);
+                flat_store_add(flat, name, 1, OLD_NS);
+                snprintf(name, sizeof(name), "a-b/events.out.tfevents.%05u", i);
+                flat_store_add(flat, name, 1, OLD_NS);
+                snprintf(name, sizeof(name), "a0/\xff%05u.tfevents", i);
+                flat_store_add(flat, name, 1, OLD_NS);
+        }
+        list();
+        ck_assert_uint_eq(appeared, 12000);
+        ck_assert_uint_eq(poll_again(), 12);
+        ck_assert_uint_eq(appeared, 12000);
+        ck_assert_uint_eq(gone, 0);
+        end();
+}
+END_TEST
+
+/*
+ * 100 runs of 2 event files and 100 checkpoints each 100 objects: a million foreign objects. Two
+ * runs are live.
+ */
+START_TEST(a_bucket_of_checkpoints) {
+        begin();
+        add_runs(100, 2, 10000);
+        touch("run00007/events.out.tfevents.00001", 100);
+        touch("run00042/events.out.tfevents.00001", 100);
+        ck_assert_uint_le(list(), 1001 + 32 + 4);
+        ck_assert_uint_eq(appeared, 200);
+        ck_assert_uint_eq(poll_again(), 3);
+        ck_assert_uint_eq(poll_again(), 3);
+        touch("run00007/events.out.tfevents.00001", 200); /* it grows */
+        ck_assert_uint_eq(poll_again(), 3);
+        ck_assert_uint_eq(changed, 1);
+        flat_store_add(flat, "run00007/events.out.tfevents.00002", 1, NOW_NS);
+        ck_assert_uint_eq(poll_again(), 3);
+        ck_assert_uint_eq(appeared, 201);
+        flat_store_add(flat, "run00042/checkpoints/99/x", 1, NOW_NS); /* nobody's concern */
+        ck_assert_uint_eq(poll_again(), 3);
+        /* A new run, also one below a live run: listed once, and live itself then. */
+        flat_store_add(flat, "run00100/events.out.tfevents.0", 1, NOW_NS);
+        flat_store_add(flat, "run00042/validation/events.out.tfevents.0", 1, NOW_NS);
+        ck_assert_uint_eq(poll_again(), 5);
+        ck_assert_uint_eq(appeared, 203);
+        ck_assert_uint_eq(poll_again(), 5);
+        ck_assert_uint_eq(gone, 0);
+        end();
+}
+END_TEST
+
+START_TEST(what_is_gone_from_a_live_run_is_gone) {
+        begin();
+        add_runs(100, 2, 100);
+        touch("run00007/events.out.tfevents.00001", 100);
+        list();
+        ck_assert_uint_eq(poll_again(), 2);
+        flat_store_remove(flat, "run00007/events.out.tfevents.00000");
+        flat_store_remove(flat, "run00050/events.out.tfevents.00000"); /* is not live */
+        ck_assert_uint_eq(poll_again(), 2);
+        ck_assert_uint_eq(gone, 0);
+        ck_assert_uint_eq(poll_again(), 2);
+        ck_assert_uint_eq(gone, 1);
+        reload(); /* looks everywhere */
+        reload();
+        ck_assert_uint_eq(gone, 2);
+        ck_assert_uint_eq(source->file_count, 198);
+        end();
+}
+END_TEST
+
+/* What no poll looks at is found by the full sweep, which comes by itself in time. */
+START_TEST(a_full_sweep_leaves_nothing_out) {
+        uint64_t requests = 0;
+        unsigned polls;
+
+        begin();
+        add_runs(100, 2, 100);
+        list();
+        ck_assert_uint_eq(poll_again(), 1);
+        flat_store_add(flat, "run00050/checkpoints/50/events.out.tfevents.0", 1, NOW_NS);
+        ck_assert_uint_eq(poll_again(), 1);
+        ck_assert_uint_eq(appeared, 200);
+        reload();
+        ck_assert_uint_eq(appeared, 201);
+        flat_store_add(flat, "run00051/checkpoints/50/events.out.tfevents.0", 1, OLD_NS);
+        watch_close(watch, NULL, NULL);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        /* Polls of a minute: the eleventh is a full one. */
+        {
+                static const struct watch_events events = { on_file_changed, on_file_gone,
+                                                            on_listed };
+                const struct watch_options options = { .poll_ns = 60 * 1000000000ll,
+                                                       .utc_s = utc_s };
+
+                ck_assert_int_eq(watch_new(&loop, source, &options, &events, NULL, &watch), 0);
+        }
+        list();
+        flat_store_add(flat, "run00052/checkpoints/50/events.out.tfevents.0", 1, OLD_NS);
+        for (polls = 0; appeared < 203 && polls < 100; polls++)
+                requests += poll_again();
+        ck_assert_uint_eq(polls, 10);
+        ck_assert_uint_ge(requests, 11);
+        end();
+}
+END_TEST
+
+/* A page that fails for good ends the listing: nothing is lost, and the next one has all. */
+START_TEST(a_listing_that_is_cut_short_changes_nothing) {
+        begin();
+        add_runs(100, 100, 0);
+        list();
+        for (unsigned page = 1; page <= 10; page++) {
+                flat->fail_after = page;
+                flat->class = page % 2 ? STORE_THROTTLED : STORE_TRANSIENT;
+                poll_again();
+                ck_assert_uint_eq(failed, page);
+                ck_assert_uint_eq(gone, 0);
+                ck_assert_str_eq(source->failure.code, "flat");
+        }
+        ck_assert_uint_eq(source->file_count, 10000);
+        ck_assert_uint_eq(poll_again(), 10);
+        ck_assert_int_eq(source->state, CATALOG_SOURCE_OK);
+        ck_assert_str_eq(source->failure.code, "");
+        ck_assert_uint_eq(appeared, 10000);
+        end();
+}
+END_TEST
+
+/* The first one, while it is being split. */
+START_TEST(a_first_listing_that_is_cut_short) {
+        for (unsigned page = 1; page <= 40; page++) {
+                begin();
+                add_runs(100, 100, 0);
+                flat->fail_after = page;
+                flat->class = STORE_TRANSIENT;
+                list();
+                flat->fail_after = 0;
+                if (failed)
+                        poll_again();
+                ck_assert_uint_eq(appeared, 10000);
+                ck_assert_uint_eq(gone, 0);
+                end();
+        }
+}
+END_TEST
+
+START_TEST(a_page_that_comes_twice_doubles_nothing) {
+        begin();
+        add_runs(100, 2, 100);
+        touch("run00007/events.out.tfevents.00001", 100);
+        flat->repeat = 1000;
+        list();
+        ck_assert_uint_eq(appeared, 200);
+        poll_again();
+        poll_again();
+        ck_assert_uint_eq(appeared, 200);
+        ck_assert_uint_eq(changed + gone, 0);
+        end();
+}
+END_TEST
+
+/* Parts that cannot be started. */
+START_TEST(without_memory) {
+        for (unsigned starts = 0; starts < 20; starts++) {
+                begin();
+                add_runs(100, 100, 0);
+                flat->fail_starts = true;
+                flat->starts_left = starts;
+                if (starts == 0) {
+                        for (int i = 0; i < 3; i++)
+                                uv_run(&loop, UV_RUN_NOWAIT);
+                        ck_assert_uint_eq(failed, 1);
+                } else {
+                        list();
+                }
+                flat->fail_starts = false;
+                if (failed)
+                        poll_again();
+                ck_assert_uint_eq(appeared, 10000);
+                end();
+        }
+}
+END_TEST
+
+START_TEST(closes_at_any_page) {
+        for (unsigned pages = 0; pages < 40; pages++) {
+                begin();
+                add_runs(100, 100, 0);
+                for (int i = 0; i < 3; i++)
+                        uv_run(&loop, UV_RUN_NOWAIT);
+                for (unsigned i = 0; i < pages; i++)
+                        flat_store_page(flat);
+                end();
+        }
+}
+END_TEST
+
+RUNNER_MAIN("discover/sweep", a_few_pages_are_one_listing, an_empty_bucket,
+            a_poll_without_news_is_a_request_a_page, long_listings_are_split,
+            bounds_are_in_the_order_of_whole_names, a_bucket_of_checkpoints,
+            what_is_gone_from_a_live_run_is_gone, a_full_sweep_leaves_nothing_out,
+            a_listing_that_is_cut_short_changes_nothing, a_first_listing_that_is_cut_short,
+            a_page_that_comes_twice_doubles_nothing, without_memory, closes_at_any_page)
