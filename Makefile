@@ -51,7 +51,7 @@ ifneq ($(filter-out help clean dist format,$(GOALS)),)
 -include $(BUILD)/libraries.mk
 endif
 
-PACKAGES := libuv libcurl jansson libisal libxxhash libcrypto check
+PACKAGES := libuv libcurl jansson expat libisal libxxhash libcrypto check
 
 $(BUILD)/libraries.mk: FORCE
 	@mkdir -p $(@D)

@@ -144,7 +144,7 @@ static int judge_source(const json_t *source) {
         json_t *error = json_object_get(source, "error");
         const char *code = text_of(error, "code", ""),
                    *message = text_of(error, "message", "failing");
-        char reason[320];
+        char reason[640];
 
         if (json_is_object(error)) {
                 snprintf(reason, sizeof(reason), "%s%s%s", strstr(message, code) ? "" : code,

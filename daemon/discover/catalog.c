@@ -92,6 +92,7 @@ static void series_free(struct catalog_series *series) {
 static void file_free(struct catalog_file *file) {
         free(file->path.bytes);
         free(file->damage);
+        free(file->failure);
         free(file);
 }
 
@@ -365,6 +366,17 @@ int catalog_add_unreadable(struct catalog_source *source, const char *directory,
         if (r == 0)
                 source->unreadable_count++;
         return r;
+}
+
+void catalog_set_failure(struct catalog_file *file, const struct store_failure *failure) {
+        if (failure && !file->failure)
+                file->failure = malloc(sizeof(*file->failure));
+        if (failure && file->failure) {
+                *file->failure = *failure;
+                return;
+        }
+        free(file->failure);
+        file->failure = NULL;
 }
 
 void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled) {

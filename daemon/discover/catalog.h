@@ -68,10 +68,10 @@ struct catalog_file {
         enum catalog_state state;
         const char *excluded; /* by which filter, borrowed from the source's; NULL: it is not */
         bool settled;
-        struct store_failure failure; /* class STORE_OK: none */
-        unsigned missing;             /* complete listings in a row without it */
-        uint64_t seen_listing;        /* number of the last listing that had it; 0: never */
-        void *blocks;                 /* of the pipeline */
+        struct store_failure *failure; /* NULL: none */
+        unsigned missing;              /* complete listings in a row without it */
+        uint64_t seen_listing;         /* number of the last listing that had it; 0: never */
+        void *blocks;                  /* of the pipeline */
 };
 
 struct catalog_run {
@@ -171,6 +171,11 @@ void catalog_requests_today(const struct catalog *catalog, const char *endpoint,
 void catalog_clear_unreadable(struct catalog_source *source);
 int catalog_add_unreadable(struct catalog_source *source, const char *directory, size_t size,
                            const struct store_failure *failure);
+
+/*
+ * Sets or, with NULL, forgets why a file could not be read. Without memory the file has no failure.
+ */
+void catalog_set_failure(struct catalog_file *file, const struct store_failure *failure);
 
 /* Sets a file's state; settled is kept in step with the source's count. */
 void catalog_set_state(struct catalog_file *file, enum catalog_state state, bool settled);

@@ -170,7 +170,7 @@ void feed_rest(struct feed *feed) {
         feed->checked = false;
         feed->late = false;
         feed->failures = 0;
-        file->failure = (struct store_failure){ 0 };
+        catalog_set_failure(file, NULL);
         if (file->listed_bytes == 0)
                 feed_settle(feed, CATALOG_EMPTY);
         else
@@ -192,7 +192,7 @@ void feed_fail(struct feed *feed, const struct store_failure *failure) {
         list_remove(&feed->failed);
         list_append(&feed->pipeline->failed, &feed->failed);
         pipeline_watch_failed(feed->pipeline);
-        feed->file->failure = *failure;
+        catalog_set_failure(feed->file, failure);
         PIPELINE_TELL(feed->pipeline, file_failed, feed->file);
         feed_settle(feed, CATALOG_UNREADABLE);
 }

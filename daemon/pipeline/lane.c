@@ -61,8 +61,7 @@ static void cursor_check_end(struct cursor *cursor) {
                       block_position_compare(cursor->position, feed->next) > 0;
 
         /* Version 0: the file was replaced by an empty one. */
-        if (cursor->resumes && feed->file->failure.class == STORE_OK &&
-            (beyond || cursor->resume_version == 0))
+        if (cursor->resumes && !feed->file->failure && (beyond || cursor->resume_version == 0))
                 cursor_restart(cursor);
 }
 

@@ -42,8 +42,7 @@ static uint64_t file_size(const struct catalog_file *file) {
 }
 
 bool catalog_json_is_failed(const struct catalog_file *file) {
-        return file->settled &&
-               (file->state == CATALOG_UNREADABLE || file->failure.class != STORE_OK);
+        return file->settled && (file->state == CATALOG_UNREADABLE || file->failure);
 }
 
 json_t *catalog_json_failure(const struct store_failure *failure) {
@@ -183,8 +182,8 @@ static json_t *file_state(const struct catalog_file *file) {
         const char *name = catalog_state_name(file->state), *reason = NULL;
         json_t *text;
 
-        if (file->state == CATALOG_UNREADABLE && file->failure.code[0])
-                reason = file->failure.code;
+        if (file->state == CATALOG_UNREADABLE && file->failure)
+                reason = file->failure->code;
         else if (file->state == CATALOG_EXCLUDED)
                 reason = file->excluded;
         text = reason ? json_sprintf("%s: %s", name, reason) : NULL;
@@ -272,8 +271,8 @@ json_t *catalog_json_file(const struct catalog_file *file) {
                      json_object_set_new(object, "damage", damage(file)) ||
                      json_object_set_new(object, "changed", seconds(file->mtime_ns));
 
-        if (!failed && file->failure.class != STORE_OK)
-                failed = json_object_set_new(object, "error", catalog_json_failure(&file->failure));
+        if (!failed && file->failure)
+                failed = json_object_set_new(object, "error", catalog_json_failure(file->failure));
         return complete(object, failed);
 }
 

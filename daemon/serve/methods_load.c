@@ -35,7 +35,7 @@ struct load_result {
 };
 
 static json_t *failed_row(const struct catalog_file *file) {
-        json_t *row = catalog_json_failure(&file->failure);
+        json_t *row = file->failure ? catalog_json_failure(file->failure) : json_object();
 
         if (row && name_set(row, "path", file->path.bytes, file->path.size)) {
                 json_decref(row);

@@ -222,12 +222,13 @@ static void on_file_damaged(void *userdata, const struct catalog_file *file,
 }
 
 static void on_file_failed(void *userdata, const struct catalog_file *file) {
+        static const struct store_failure unknown = { .code = "ENOMEM" };
+        const struct store_failure *failure = file->failure ? file->failure : &unknown;
         struct server *server = userdata;
 
         log_warning("file cannot be read", "source=%s path=%s code=%s message=\"%s\"",
-                    file->run->source->name, file->path.bytes, file->failure.code,
-                    file->failure.message);
-        notify(server, "file_failed", add_failure(params_of_file(file), &file->failure));
+                    file->run->source->name, file->path.bytes, failure->code, failure->message);
+        notify(server, "file_failed", add_failure(params_of_file(file), failure));
 }
 
 static void on_source_failing(void *userdata, const struct catalog_source *source) {

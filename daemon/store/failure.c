@@ -9,13 +9,31 @@
 #include "common/base.h"
 #include "common/utf8.h"
 
+#define FAILURE_LINE_BYTES 240 /* of a message: the rest is for advice */
+
 void failure_clear(struct store_failure *ret_failure) {
         *ret_failure = (struct store_failure){ .class = STORE_OK };
 }
 
 static void set_message(struct store_failure *failure, const char *format, va_list arguments) {
-        vsnprintf(failure->message, sizeof(failure->message), format, arguments);
+        vsnprintf(failure->message, FAILURE_LINE_BYTES, format, arguments);
         utf8_make_printable(failure->message, strlen(failure->message));
+}
+
+void failure_advise(struct store_failure *failure, const char *format, ...) {
+        size_t size = strlen(failure->message), room = sizeof(failure->message) - size;
+        char *at = failure->message + size;
+        va_list arguments;
+        int written, begin = snprintf(at, room, "\n  ");
+
+        va_start(arguments, format);
+        written = begin < (int)room ? vsnprintf(at + begin, room - (size_t)begin, format, arguments)
+                                    : -1;
+        va_end(arguments);
+        if (written < 0 || (size_t)(begin + written) >= room)
+                *at = '\0';
+        else
+                utf8_make_printable(at + begin, (size_t)written);
 }
 
 void failure_set(struct store_failure *ret_failure, enum store_failure_class class,

@@ -11,6 +11,13 @@
 void failure_set(struct store_failure *ret_failure, enum store_failure_class class,
                  const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/*
+ * Adds what to do about it: a second line of the message, shown indented. Nothing is added to a
+ * message that has no room for all of it.
+ */
+void failure_advise(struct store_failure *failure, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
 void failure_clear(struct store_failure *ret_failure);
 
 /* Of an errno (positive) that a file system gave for the thing. */

@@ -277,9 +277,11 @@ static void page_ended(struct store_list *list) {
         enter(list);
         if (!list->page_error)
                 feed(list);
-        if (!leave(list))
-                return;
         r = list->page_error ? list->page_error : dialect->page_end(list->page, &token);
+        if (!leave(list)) {
+                free(token);
+                return;
+        }
         if (r == 0 && token && list->token && strcmp(token, list->token) == 0)
                 r = -EBADMSG; /* the same page again and again */
         if (r < 0) {

@@ -678,9 +678,9 @@ START_TEST(files_say_what_is_wrong) {
         start();
         ck_assert_int_eq(catalog_add_file(add_source(), "a/x.tfevents", 12, &file, NULL), 0);
         catalog_set_state(file, CATALOG_UNREADABLE, true);
-        file->failure = (struct store_failure){ .class = STORE_PERMANENT,
-                                                .code = "403",
-                                                .message = "Forbidden" };
+        catalog_set_failure(file, &(struct store_failure){ .class = STORE_PERMANENT,
+                                                           .code = "403",
+                                                           .message = "Forbidden" });
         file->listed_bytes = 100;
         ck_assert_int_eq(file_damage_ensure(&file->damage), 0);
         file_damage_add(file->damage, (uint32_t[DAMAGE_COUNT]){ [DAMAGE_TOO_LARGE] = 20 },
@@ -1122,7 +1122,8 @@ START_TEST(waiting_is_answered_with_what_was_loaded) {
         source = add_source();
         add_files(source, 3);
         catalog_set_state(source->runs[1]->files[0], CATALOG_UNREADABLE, true);
-        snprintf(source->runs[1]->files[0]->failure.code, 24, "404");
+        catalog_set_failure(source->runs[1]->files[0],
+                            &(struct store_failure){ .class = STORE_PERMANENT, .code = "404" });
         greet(&client);
         send_text(&client, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"wait_loaded\"}");
         fake.events->progress(fake.events_userdata, source);
