@@ -315,6 +315,10 @@ static CURL *new_handle(struct http_client *client) {
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         if (client->ca_bundle)
                 curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_bundle);
+        if (client->options.insecure) {
+                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        }
         curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
         if (client->url->user && !client->options.no_credentials) {
@@ -757,7 +761,7 @@ void http_request_cancel(struct http_request *request) {
 
 /* The bundle that the environment names, else the one libcurl was built with. */
 static char *find_ca_bundle(void) {
-        static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE" };
+        static const char *const names[] = { "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "SSL_CERT_FILE" };
         const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
         const char *path = version->cainfo;
 

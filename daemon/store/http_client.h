@@ -25,6 +25,7 @@ struct http_client_options {
         unsigned first_byte_ms;
         unsigned progress_ms; /* 5000: between two bytes */
         unsigned idle_ms;     /* 60000: without a request; then connections are closed */
+        bool insecure;        /* certificates are not checked: for those who asked for it */
         bool no_proxy;        /* whatever the environment says */
         bool no_credentials;  /* neither those of the URL nor of netrc: requests bring their own */
 };

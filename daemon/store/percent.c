@@ -37,3 +37,26 @@ size_t percent_decode(char *text, size_t size) {
 size_t percent_decode_form(char *text, size_t size) {
         return decode(text, size, true);
 }
+
+static bool is_unreserved(unsigned char c) {
+        return isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+static void encode(FILE *out, const char *text, size_t size, bool slashes_stay) {
+        for (size_t i = 0; i < size; i++) {
+                unsigned char c = (unsigned char)text[i];
+
+                if (is_unreserved(c) || (c == '/' && slashes_stay))
+                        fputc(c, out);
+                else
+                        fprintf(out, "%%%02X", c);
+        }
+}
+
+void percent_write(FILE *out, const char *text, size_t size) {
+        encode(out, text, size, false);
+}
+
+void percent_write_path(FILE *out, const char *text, size_t size) {
+        encode(out, text, size, true);
+}

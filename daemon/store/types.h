@@ -5,4 +5,5 @@
 #include "daemon/store/store.h"
 
 extern const struct store_type store_type_file; /* paths, file:// */
+extern const struct store_type store_type_s3;   /* s3:// */
 extern const struct store_type store_type_http; /* http://, https:// */

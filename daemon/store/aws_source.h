@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One way to get credentials of AWS. The chain (aws_credentials.h) tries them in order: one that is
+ * not set up says why, and the next one is tried; one that is set up and fails ends the search.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/store/aws_profile.h"
+#include "daemon/store/credentials.h"
+
+#define AWS_WHY_BYTES 240
+
+/* What a source may look at. Borrowed while it runs. */
+struct aws_context {
+        uv_loop_t *loop;
+        const struct aws_profiles *profiles;
+        const char *profile;
+        bool profile_is_named; /* by somebody, not by default */
+        const char *region;    /* for STS; never NULL */
+};
+
+enum aws_outcome {
+        AWS_READY,   /* the value is filled */
+        AWS_RUNNING, /* on_done follows, and not from inside */
+        AWS_ABSENT,  /* it is not set up; why says what is missing */
+};
+
+/* The value, or NULL and the failure: one of class STORE_OK means that it is absent after all. */
+typedef void aws_on_done(void *userdata, struct credentials_value *take_value,
+                         const struct store_failure *failure);
+
+struct aws_run; /* what is under way; it ends with on_done or by the source's cancel */
+
+struct aws_source {
+        const char *name; /* for people */
+        /* enum aws_outcome, or -errno */
+        int (*start)(const struct aws_context *context, struct credentials_value *ret_value,
+                     char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                     struct aws_run **ret_run);
+        void (*cancel)(struct aws_run *run); /* NULL: it never runs */
+};
+
+extern const struct aws_source aws_source_environment;
+extern const struct aws_source aws_source_profile;
+
+/* Fills a value with copies; texts may be NULL, identity is "format". -ENOMEM. */
+int aws_value_set(struct credentials_value *ret_value, const char *id, const char *secret,
+                  const char *token, int64_t expires_s, const char *identity_format, ...)
+        __attribute__((format(printf, 6, 7)));

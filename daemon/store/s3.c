@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/store/s3.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "common/base.h"
+#include "common/source_url.h"
+#include "daemon/store/aws_credentials.h"
+#include "daemon/store/aws_sign.h"
+#include "daemon/store/failure.h"
+#include "daemon/store/http_answer.h"
+#include "daemon/store/object_store.h"
+#include "daemon/store/percent.h"
+#include "daemon/store/price.h"
+#include "daemon/store/s3_error.h"
+#include "daemon/store/s3_listing.h"
+#include "daemon/store/types.h"
+
+#define S3_WINDOW_START 512 /* of AWS's own hosts */
+#define S3_CUSTOM_WINDOW_START 128
+
+struct s3 {
+        struct object_store objects;
+        struct s3_place place;
+        struct aws_sign_key key;
+        int64_t skew_s; /* of the server's clock, ahead of ours */
+        bool requester_pays;
+};
+
+static struct s3 *s3_of(struct object_store *store) {
+        return (struct s3 *)store;
+}
+
+/* ---- Requests ---- */
+
+/* "/bucket" or "". */
+static void write_bucket(FILE *out, const struct s3 *s3) {
+        if (s3->place.path_style)
+                fprintf(out, "/%s", s3->place.bucket);
+}
+
+static void write_parameter(FILE *out, const char *name, const char *value, size_t size) {
+        fprintf(out, "&%s=", name);
+        percent_write(out, value, size);
+}
+
+static int finish(FILE *out, struct object_request *request) {
+        return fclose(out) == 0 && request->target ? 0 : -ENOMEM;
+}
+
+static int list_request(struct object_store *store, const struct object_list_place *place,
+                        struct object_request *request) {
+        const struct s3 *s3 = s3_of(store);
+        size_t size;
+        FILE *out = open_memstream(&request->target, &size);
+
+        if (!out)
+                return -ENOMEM;
+        write_bucket(out, s3);
+        fprintf(out, "%s?list-type=2&encoding-type=url", s3->place.path_style ? "" : "/");
+        if (place->prefix_size)
+                write_parameter(out, "prefix", place->prefix, place->prefix_size);
+        if (place->one_level)
+                write_parameter(out, "delimiter", "/", 1);
+        if (place->token)
+                write_parameter(out, "continuation-token", place->token, strlen(place->token));
+        else if (place->after)
+                write_parameter(out, "start-after", place->after, strlen(place->after));
+        return finish(out, request);
+}
+
+static int read_request(struct object_store *store, const char *key, size_t key_size,
+                        const struct store_read_range *range, struct object_request *request) {
+        const struct s3 *s3 = s3_of(store);
+        size_t size;
+        FILE *out = open_memstream(&request->target, &size);
+        int r;
+
+        if (!out)
+                return -ENOMEM;
+        write_bucket(out, s3);
+        fputc('/', out);
+        percent_write_path(out, key, key_size);
+        r = finish(out, request);
+        if (r == 0 && store->store.has_shared_tags && range->tag && range->tag[0])
+                r = object_request_add_header(request, "If-Match: \"%s\"", range->tag);
+        return r;
+}
+
+/* As libcurl sends it: without the scheme's own port. */
+static int host_of(const struct http_url *url, char *ret_host, size_t space) {
+        bool is_v6 = strchr(url->host, ':');
+        bool is_default = strcmp(url->port, strcmp(url->scheme, "https") == 0 ? "443" : "80") == 0;
+
+        return snprintf(ret_host, space, "%s%s%s%s%s", is_v6 ? "[" : "", url->host,
+                        is_v6 ? "]" : "", is_default ? "" : ":",
+                        is_default ? "" : url->port) < (int)space
+                       ? 0
+                       : -EINVAL;
+}
+
+static int sign(struct object_store *store, enum object_operation operation,
+                struct object_request *request, const struct credentials_value *value) {
+        struct s3 *s3 = s3_of(store);
+        char host[512], date[17];
+        size_t path_size = strcspn(request->target, "?");
+        CLEANUP(freep) char *path = NULL, *authorization = NULL;
+        struct aws_sign_header headers[5] = {
+                { "host", host },
+                { "x-amz-content-sha256", AWS_SIGN_EMPTY_SHA256 },
+                { "x-amz-date", date },
+        };
+        size_t count = 3;
+        int r = host_of(object_store_endpoint(store), host, sizeof(host));
+
+        (void)operation;
+        if (value->anonymous || r < 0)
+                return r;
+        aws_sign_date((int64_t)time(NULL) + s3->skew_s, date);
+        if (value->token)
+                headers[count++] = (struct aws_sign_header){ "x-amz-security-token", value->token };
+        if (s3->requester_pays)
+                headers[count++] = (struct aws_sign_header){ "x-amz-request-payer", "requester" };
+        path = strndup(request->target, path_size);
+        if (!path)
+                return -ENOMEM;
+        r = aws_sign(
+                &s3->key, value,
+                &(struct aws_sign_input){
+                        .method = "GET",
+                        .path = path,
+                        .query = request->target + path_size + (request->target[path_size] == '?'),
+                        .headers = headers,
+                        .header_count = count,
+                        .payload_sha256 = AWS_SIGN_EMPTY_SHA256,
+                        .region = s3->place.region,
+                        .service = "s3",
+                        .date = date,
+                },
+                &authorization);
+        for (size_t i = 1; r == 0 && i < count; i++)
+                r = object_request_add_header(request, "%s: %s", headers[i].name, headers[i].value);
+        if (r == 0)
+                r = object_request_add_header(request, "Authorization: %s", authorization);
+        return r;
+}
+
+/* ---- Answers ---- */
+
+static void on_header(struct object_store *store, struct object_reply *reply, const char *name,
+                      size_t name_size, const char *value, size_t value_size) {
+        const struct {
+                const char *name;
+                char *to;
+                size_t space;
+        } wanted[] = {
+                { "x-amz-bucket-region", reply->region, sizeof(reply->region) },
+                { "date", reply->date, sizeof(reply->date) },
+                { "x-amz-request-id", reply->request, sizeof(reply->request) },
+        };
+
+        (void)store;
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+                if (name_size == strlen(wanted[i].name) &&
+                    strncasecmp(name, wanted[i].name, name_size) == 0)
+                        snprintf(wanted[i].to, wanted[i].space, "%.*s", (int)value_size, value);
+        }
+}
+
+/* ---- Learning ---- */
+
+/* True: the bucket is in a region that was not known to be its. */
+static bool learn_region(struct s3 *s3, const struct object_reply *reply,
+                         const struct s3_error *error) {
+        const char *region = reply->region[0] ? reply->region : error->region;
+        CLEANUP(freep) char *endpoint = NULL;
+
+        if (!region[0] || strcmp(region, s3->place.region) == 0)
+                return false;
+        snprintf(s3->place.region, sizeof(s3->place.region), "%s", region);
+        endpoint = s3_place_endpoint(&s3->place);
+        return endpoint && object_store_set_endpoint(&s3->objects, endpoint) == 0;
+}
+
+static bool learn_clock(struct s3 *s3, const struct object_reply *reply) {
+        time_t server_s = curl_getdate(reply->date, NULL);
+        int64_t skew_s = (int64_t)server_s - (int64_t)time(NULL);
+
+        if (server_s == (time_t)-1)
+                return false;
+        s3->skew_s = skew_s;
+        return true;
+}
+
+/* ---- Errors in words ---- */
+
+static const char *identity_of(const struct object_store *store,
+                               const struct credentials_value *value) {
+        return value && value->identity ? value->identity
+               : store->store.identity  ? store->store.identity
+                                        : "nobody";
+}
+
+/* "403 AccessDenied on ListObjectsV2 prefix=exp/ (eu-west-1), as ..." */
+static void tell(struct s3 *s3, enum object_operation operation, enum store_failure_class class,
+                 const struct object_reply *reply, const struct s3_error *error, const char *thing,
+                 const struct credentials_value *value, struct store_failure *ret_failure) {
+        char status[24];
+        bool is_list = operation == OBJECT_LIST;
+
+        snprintf(status, sizeof(status), "%ld", reply->answer->status);
+        failure_set(ret_failure, class, error->code[0] ? error->code : status,
+                    "%s%s%s on %s%s (%s%s), as %s", status, error->code[0] ? " " : "", error->code,
+                    is_list ? "ListObjectsV2 prefix=" : "GetObject ",
+                    is_list ? s3->objects.prefix : thing,
+                    s3->place.custom ? s3->place.custom : s3->place.region, "",
+                    identity_of(&s3->objects, value));
+}
+
+static const char *partition_of(const struct s3 *s3) {
+        return strncmp(s3->place.region, "cn-", 3) == 0       ? "aws-cn"
+               : strncmp(s3->place.region, "us-gov-", 7) == 0 ? "aws-us-gov"
+                                                              : "aws";
+}
+
+static void advise_rights(const struct s3 *s3, struct store_failure *failure) {
+        const char *partition = partition_of(s3), *bucket = s3->place.bucket,
+                   *prefix = s3->objects.prefix;
+
+        failure_advise(failure,
+                       "needs s3:ListBucket on arn:%s:s3:::%s (s3:prefix %s*) and s3:GetObject on "
+                       "arn:%s:s3:::%s/%s*",
+                       partition, bucket, prefix, partition, bucket, prefix);
+}
+
+static void advise(const struct s3 *s3, enum s3_error_kind kind, const struct s3_error *error,
+                   const struct credentials_value *value, struct store_failure *failure) {
+        switch (kind) {
+        case S3_ERROR_DENIED:
+                if (!value || value->anonymous)
+                        failure_advise(failure, "no credentials were found: set AWS_PROFILE, or "
+                                                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+                else
+                        advise_rights(s3, failure);
+                break;
+        case S3_ERROR_CREDENTIALS:
+                failure_advise(failure, "%s", error->message[0] ? error->message : "log in again");
+                break;
+        case S3_ERROR_NO_BUCKET:
+                failure_advise(failure, s3->place.custom
+                                                ? "look at the bucket's name and the endpoint "
+                                                  "(AWS_ENDPOINT_URL)"
+                                                : "look at the bucket's name");
+                break;
+        case S3_ERROR_REGION:
+                failure_advise(failure, "the bucket is in another region: set AWS_REGION");
+                break;
+        case S3_ERROR_CLOCK:
+                failure_advise(failure, "the clock of this machine is wrong");
+                break;
+        case S3_ERROR_ARCHIVED:
+                failure_advise(failure, "it must be restored before it can be read");
+                break;
+        case S3_ERROR_KMS:
+                failure_advise(failure,
+                               "needs kms:Decrypt on the key that the object is encrypted "
+                               "with: %s",
+                               error->message);
+                break;
+        default:
+                if (error->message[0])
+                        failure_advise(failure, "%s", error->message);
+        }
+}
+
+static enum store_failure_class class_of(enum s3_error_kind kind, long status) {
+        struct store_failure failure;
+
+        if (kind == S3_ERROR_TRANSIENT)
+                return STORE_TRANSIENT;
+        if (kind == S3_ERROR_THROTTLED)
+                return STORE_THROTTLED;
+        if (kind != S3_ERROR_OTHER)
+                return STORE_PERMANENT;
+        failure_set_status(&failure, status, "");
+        return failure.class;
+}
+
+static enum object_remedy judge(struct object_store *store, enum object_operation operation,
+                                const struct object_reply *reply, const char *thing,
+                                const struct credentials_value *value,
+                                struct store_failure *ret_failure) {
+        struct s3 *s3 = s3_of(store);
+        enum s3_error_kind kind;
+        struct s3_error error;
+
+        s3_error_parse(reply->body, reply->body_size, &error);
+        kind = s3_error_kind(error.code);
+        if (kind == S3_ERROR_OTHER &&
+            (reply->answer->status == 301 || reply->answer->status == 307))
+                kind = S3_ERROR_REGION;
+        tell(s3, operation, class_of(kind, reply->answer->status), reply, &error, thing, value,
+             ret_failure);
+        if (kind == S3_ERROR_ARCHIVED)
+                snprintf(ret_failure->code, sizeof(ret_failure->code), "archived");
+        advise(s3, kind, &error, value, ret_failure);
+        if (kind == S3_ERROR_CREDENTIALS)
+                return OBJECT_REFRESHES;
+        if ((kind == S3_ERROR_REGION || reply->answer->status == 400) &&
+            learn_region(s3, reply, &error))
+                return OBJECT_LEARNED;
+        if (kind == S3_ERROR_CLOCK && learn_clock(s3, reply))
+                return OBJECT_LEARNED;
+        return OBJECT_FAILS;
+}
+
+/* ---- Life ---- */
+
+static void deinit(struct object_store *store) {
+        struct s3 *s3 = s3_of(store);
+
+        explicit_bzero(&s3->key, sizeof(s3->key));
+        s3_place_deinit(&s3->place);
+}
+
+static const struct object_dialect dialect = {
+        .name = "s3",
+        .page_new = s3_listing_new,
+        .page_feed = s3_listing_feed,
+        .page_end = s3_listing_end,
+        .page_free = s3_listing_free,
+        .list_request = list_request,
+        .read_request = read_request,
+        .sign = sign,
+        .on_header = on_header,
+        .judge = judge,
+        .deinit = deinit,
+};
+
+/* s3 is filled but for the core. */
+static int open_objects(struct s3 *take_s3, uv_loop_t *loop, const char *url,
+                        const struct http_client_options *options,
+                        struct credentials *take_credentials, const char **ret_message) {
+        struct store *store = &take_s3->objects.store;
+        CLEANUP(freep) char *endpoint = s3_place_endpoint(&take_s3->place);
+        int r = source_url_normalize(url, &store->url);
+
+        store->has_shared_tags = !take_s3->place.custom;
+        store->window_start = take_s3->place.custom ? S3_CUSTOM_WINDOW_START : S3_WINDOW_START;
+        store->price = take_s3->place.custom ? NULL : &store_price_s3;
+        store->endpoint = endpoint ? strdup(endpoint) : NULL;
+        if (r < 0)
+                store->url = NULL;
+        return object_store_open(&take_s3->objects, loop, &dialect,
+                                 endpoint ? endpoint : "http://-", take_s3->place.prefix, options,
+                                 take_credentials, ret_message);
+}
+
+int s3_new(uv_loop_t *loop, const char *url, const struct s3_settings *settings,
+           const struct http_client_options *options, struct credentials *take_credentials,
+           struct store **ret_store, const char **ret_message) {
+        struct http_client_options own = options ? *options : http_client_defaults;
+        struct s3 *s3 = calloc(1, sizeof(*s3));
+        int r = s3 ? s3_place_init(&s3->place, url, settings, ret_message) : -ENOMEM;
+
+        if (r < 0) {
+                free(s3);
+                credentials_close(take_credentials, NULL, NULL);
+                return r;
+        }
+        s3->requester_pays = settings->requester_pays;
+        own.insecure = settings->insecure;
+        r = open_objects(s3, loop, url, &own, take_credentials, ret_message);
+        if (r < 0)
+                return r;
+        *ret_store = &s3->objects.store;
+        return 0;
+}
+
+static int s3_open(uv_loop_t *loop, const char *url, struct store **ret_store,
+                   const char **ret_message) {
+        struct credentials *credentials;
+        struct s3_settings settings;
+        int r = aws_credentials_new(loop, &credentials);
+
+        if (r < 0)
+                return r;
+        s3_settings_from_environment(&settings);
+        return s3_new(loop, url, &settings, NULL, credentials, ret_store, ret_message);
+}
+
+static const char *const schemes[] = { "s3", NULL };
+
+const struct store_type store_type_s3 = { .name = "s3", .schemes = schemes, .new = s3_open };
