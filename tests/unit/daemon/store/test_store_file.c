@@ -335,7 +335,7 @@ START_TEST(cancel_from_a_callback) {
 END_TEST
 
 START_TEST(unknown_urls_are_refused) {
-        static const char *const urls[] = { "s3://bucket/x", "ftp://host/x",      "http://",
+        static const char *const urls[] = { "sftp://host/x", "ftp://host/x",      "http://",
                                             "http:///x",     "http://host:port/", "file://host/x" };
         uv_loop_t loop;
 
