@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "common/base.h"
@@ -178,6 +180,61 @@ int source_url_normalize(const char *url, char **ret_url) {
 
 bool source_url_has_scheme(const char *url) {
         return scheme_size(url) > 0;
+}
+
+static bool is_link_local(const struct sockaddr *address) {
+        if (address->sa_family == AF_INET) {
+                const struct sockaddr_in *v4 = (const void *)address;
+
+                return (ntohl(v4->sin_addr.s_addr) & 0xFFFF0000) == 0xA9FE0000;
+        }
+        if (address->sa_family == AF_INET6) {
+                const struct in6_addr *v6 =
+                        &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+
+                if (IN6_IS_ADDR_V4MAPPED(v6))
+                        return v6->s6_addr[12] == 169 && v6->s6_addr[13] == 254;
+                return IN6_IS_ADDR_LINKLOCAL(v6);
+        }
+        return false;
+}
+
+/* The host of SCHEME://USER@HOST:PORT/..., without brackets. Its size. */
+static size_t find_host(const char *url, const char **ret_host) {
+        const char *host = url + scheme_size(url) + 3;
+        size_t size = strcspn(host, "/?#");
+
+        for (size_t i = size; i > 0; i--) {
+                if (host[i - 1] == '@') {
+                        host += i;
+                        size -= i;
+                        break;
+                }
+        }
+        *ret_host = host + (*host == '[');
+        return *host == '[' ? strcspn(host + 1, "]/?#") : min_u64(size, strcspn(host, ":"));
+}
+
+bool source_url_is_link_local(const char *url) {
+        const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+        struct addrinfo *address;
+        char name[NI_MAXHOST];
+        const char *host;
+        size_t size;
+        bool result;
+
+        if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
+                return false;
+        size = find_host(url, &host);
+        if (size == 0 || size >= sizeof(name))
+                return false;
+        memcpy(name, host, size);
+        name[size] = '\0';
+        if (getaddrinfo(name, NULL, &hints, &address) != 0)
+                return false;
+        result = is_link_local(address->ai_addr);
+        freeaddrinfo(address);
+        return result;
 }
 
 bool source_url_is_below(const char *source, const char *url, size_t *ret_prefix_size) {

@@ -27,6 +27,12 @@ int source_url_normalize(const char *url, char **ret_url);
 bool source_url_has_scheme(const char *url);
 
 /*
+ * True where the host of a http or https URL is an address that is link-local, in whatever notation:
+ * 169.254.0.0/16, fe80::/10, which is where clouds hand out credentials.
+ */
+bool source_url_is_link_local(const char *url);
+
+/*
  * Is url the source itself or below it? Both in normal form. *ret_prefix_size is then how many
  * bytes of url the source and the slash behind it take: url + *ret_prefix_size is the name below
  * the source, "" for the source itself.

@@ -116,6 +116,9 @@ static int start_server(struct daemon *daemon) {
                 .inflight_bytes = config->fetch_inflight_bytes,
                 .allow_uids = config->allow_uids,
                 .allow_uid_count = config->allow_uid_count,
+                .admin_uids = config->admin_uids,
+                .admin_uid_count = config->admin_uid_count,
+                .allow_sources = config->allow_sources,
                 .on_end = on_client_gone,
                 .userdata = daemon,
         };

@@ -42,6 +42,7 @@ struct command {
 
 int command_ls(int argc, char **argv);
 int command_dump(int argc, char **argv);
+int command_source(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_verify(int argc, char **argv);
 

@@ -13,6 +13,7 @@ static const struct command commands[] = {
         { "ls", "list the runs below a URL", command_ls },
         { "dump", "write every record below a URL as JSON lines or CSV", command_dump },
         { "verify", "name every damaged place below a URL", command_verify },
+        { "source", "add a source to the running daemon, or remove one", command_source },
         { "status", "say what the running daemon does", command_status },
 };
 
@@ -25,6 +26,7 @@ static const char documentation[] =
         "  ls URL      list the runs below a URL\n"
         "  dump URL    write every record below a URL as JSON lines or CSV\n"
         "  verify URL  name every damaged place below a URL\n"
+        "  source      add a source to the running daemon, or remove one\n"
         "  status      say what the running daemon does\n"
         "\n"
         "`headrace COMMAND --help' says more.  Exit codes: 0 all good, 1 some records are damaged "

@@ -57,6 +57,9 @@ struct config {
         unsigned sessions_max;           /* 0: as many as the ring allows */
         uid_t *allow_uids;               /* who may attach besides root and the daemon's own user */
         size_t allow_uid_count;
+        uid_t *admin_uids; /* who may add and remove sources, likewise */
+        size_t admin_uid_count;
+        char **allow_sources; /* URLs below which sources may be added, ends with NULL; NULL: all */
         enum log_level log_level;
 };
 

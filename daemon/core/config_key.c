@@ -138,9 +138,21 @@ const struct config_key config_keys[] = {
         { .name = "allow_uids",
           .type = CONFIG_TYPE_UIDS,
           .offset = FIELD(allow_uids),
+          .count_offset = FIELD(allow_uid_count),
           .help = "Numbers of the users who may attach besides root and the daemon's own; empty "
                   "for all that the socket's mode "
                   "lets through." },
+        { .name = "admin_uids",
+          .type = CONFIG_TYPE_UIDS,
+          .offset = FIELD(admin_uids),
+          .count_offset = FIELD(admin_uid_count),
+          .help = "Numbers of the users who may add and remove sources while it runs, besides root "
+                  "and the daemon's own." },
+        { .name = "allow_sources",
+          .type = CONFIG_TYPE_URLS,
+          .offset = FIELD(allow_sources),
+          .help = "URLs and paths below which sources may be added while it runs; empty for "
+                  "anywhere." },
         { .name = "log.level",
           .type = CONFIG_TYPE_WORD,
           .offset = FIELD(log_level),
@@ -224,6 +236,9 @@ static void write_allowed(FILE *file, const struct config_key *key) {
         case CONFIG_TYPE_UIDS:
                 fputs("an array of user numbers", file);
                 break;
+        case CONFIG_TYPE_URLS:
+                fputs("an array of URLs and paths", file);
+                break;
         case CONFIG_TYPE_PATH:
                 fputs("a path of at most 107 bytes", file);
                 break;
@@ -254,6 +269,7 @@ static void write_default(FILE *file, const struct config_key *key) {
         switch (key->type) {
         case CONFIG_TYPE_SOURCES:
         case CONFIG_TYPE_UIDS:
+        case CONFIG_TYPE_URLS:
                 fputs("[]", file);
                 break;
         case CONFIG_TYPE_PATH:

@@ -12,6 +12,7 @@
 enum config_type {
         CONFIG_TYPE_SOURCES, /* struct config_source *, and its count */
         CONFIG_TYPE_UIDS,    /* uid_t *, and its count */
+        CONFIG_TYPE_URLS,    /* char **, ends with NULL; NULL: none */
         CONFIG_TYPE_PATH,    /* char *, NULL for none */
         CONFIG_TYPE_SIZE,    /* uint64_t */
         CONFIG_TYPE_COUNT,   /* unsigned */
@@ -24,6 +25,7 @@ struct config_key {
         const char *name;
         enum config_type type;
         size_t offset;        /* in struct config */
+        size_t count_offset;  /* likewise, of the count of a list of numbers */
         uint64_t initial;     /* the default, of types that are a number */
         uint64_t min, max;    /* of sizes and counts */
         const char *words[5]; /* NULL-terminated */

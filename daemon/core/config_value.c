@@ -26,6 +26,10 @@ static void *field_of(const struct config_key *key, struct config *config) {
         return (char *)config + key->offset;
 }
 
+static size_t *count_of(const struct config_key *key, struct config *config) {
+        return (size_t *)(void *)((char *)config + key->count_offset);
+}
+
 /* Digits, and for sizes one unit behind them. */
 static int number_from_text(const char *text, bool with_unit, uint64_t *ret_number) {
         static const char units[] = "KMGT";
@@ -263,7 +267,9 @@ static int store_sources(const json_t *value, struct config *config, const json_
         return 0;
 }
 
-static int store_uids(const json_t *value, struct config *config, const json_t **ret_culprit) {
+static int store_uids(const struct config_key *key, const json_t *value, struct config *config,
+                      const json_t **ret_culprit) {
+        uid_t **field = field_of(key, config);
         size_t count = json_array_size(value);
         CLEANUP(freep) uid_t *uids = NULL;
 
@@ -282,10 +288,38 @@ static int store_uids(const json_t *value, struct config *config, const json_t *
                 }
                 uids[i] = (uid_t)number;
         }
-        free(config->allow_uids);
-        config->allow_uids = steal_pointer(&uids);
-        config->allow_uid_count = count;
+        free(*field);
+        *field = steal_pointer(&uids);
+        *count_of(key, config) = count;
         return 0;
+}
+
+static void free_texts(char **texts) {
+        for (size_t i = 0; texts && texts[i]; i++)
+                free(texts[i]);
+        free(texts);
+}
+
+static int store_urls(const json_t *value, char ***field, const json_t **ret_culprit) {
+        size_t count = json_array_size(value);
+        char **texts;
+        int r = 0;
+
+        if (!json_is_array(value) || count > SOURCES_MAX)
+                return -EINVAL;
+        texts = calloc(count + 1, sizeof(*texts));
+        if (!texts)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < count; i++) {
+                *ret_culprit = json_array_get(value, i);
+                r = read_text(*ret_culprit, &texts[i]);
+        }
+        if (r == 0) {
+                free_texts(*field);
+                *field = count ? steal_pointer(&texts) : NULL;
+        }
+        free_texts(texts);
+        return r;
 }
 
 int config_value_store(const struct config_key *key, const json_t *value, struct config *config,
@@ -297,7 +331,9 @@ int config_value_store(const struct config_key *key, const json_t *value, struct
         case CONFIG_TYPE_SOURCES:
                 return store_sources(value, config, ret_culprit);
         case CONFIG_TYPE_UIDS:
-                return store_uids(value, config, ret_culprit);
+                return store_uids(key, value, config, ret_culprit);
+        case CONFIG_TYPE_URLS:
+                return store_urls(value, field, ret_culprit);
         case CONFIG_TYPE_PATH:
                 return store_path(value, field);
         case CONFIG_TYPE_SIZE:
@@ -324,9 +360,13 @@ void config_value_reset(const struct config_key *key, struct config *config) {
                 config->source_count = 0;
                 break;
         case CONFIG_TYPE_UIDS:
-                free(config->allow_uids);
-                config->allow_uids = NULL;
-                config->allow_uid_count = 0;
+                free(*(uid_t **)field);
+                *(uid_t **)field = NULL;
+                *count_of(key, config) = 0;
+                break;
+        case CONFIG_TYPE_URLS:
+                free_texts(*(char ***)field);
+                *(char ***)field = NULL;
                 break;
         case CONFIG_TYPE_PATH:
                 free(*(char **)field);
@@ -351,7 +391,8 @@ void config_value_reset(const struct config_key *key, struct config *config) {
 json_t *config_value_from_text(const struct config_key *key, const char *text) {
         json_t *value;
 
-        if (key->type != CONFIG_TYPE_SOURCES && key->type != CONFIG_TYPE_UIDS)
+        if (key->type != CONFIG_TYPE_SOURCES && key->type != CONFIG_TYPE_UIDS &&
+            key->type != CONFIG_TYPE_URLS)
                 return json_string(text);
         if (text[strspn(text, " \t\n")] == '[' &&
             (value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))

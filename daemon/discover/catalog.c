@@ -132,7 +132,8 @@ int catalog_add_source(struct catalog *catalog, const char *name, struct store *
         struct catalog_source **sources, *source;
         int r = -ENOMEM;
 
-        if (catalog_find_source(catalog, take_store->url)) {
+        if (catalog_find_source(catalog, take_store->url) ||
+            (name && catalog_find_source(catalog, name))) {
                 take_store->operations->close(take_store, NULL, NULL);
                 return -EEXIST;
         }
@@ -163,6 +164,17 @@ void catalog_remove_source(struct catalog_source *source) {
 
         MUST(source->run_count == 0 && catalog->sources[catalog->source_count - 1] == source);
         catalog->source_count--;
+        source_free(source);
+}
+
+void catalog_take_source(struct catalog_source *source, size_t index) {
+        struct catalog *catalog = source->catalog;
+
+        MUST(catalog->sources[index] == source);
+        array_remove(&catalog->sources, catalog->source_count--, index);
+}
+
+void catalog_free_source(struct catalog_source *source) {
         source_free(source);
 }
 

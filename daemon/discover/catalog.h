@@ -12,6 +12,7 @@
 
 #include "common/extent_format.h"
 #include "daemon/core/id_map.h"
+#include "daemon/core/list.h"
 #include "daemon/discover/file_damage.h"
 #include "daemon/store/store.h"
 
@@ -34,6 +35,8 @@ struct catalog_name {
         size_t size;
 };
 
+struct pipeline;
+struct remove_request;
 struct watch;
 
 struct catalog_series {
@@ -117,6 +120,11 @@ struct catalog_source {
         size_t file_count, settled_count, excluded_count; /* those are settled, too */
         struct filter *filter;                            /* which files are left out; NULL: none */
         struct watch *watch;                              /* that keeps it up to date */
+        /* of the pipeline, when it has left the catalog (pipeline/source_removal.h) */
+        struct pipeline *removed_from;
+        struct remove_request *removal; /* who waits for it; NULL: nobody */
+        struct list in_removals;
+        bool removing_files;
         /* of the pipeline: its last pass that found the endpoint's window full */
         uint64_t full_in_pass;
 };
@@ -131,7 +139,9 @@ void catalog_init(struct catalog *catalog);
 /* frees everything but the stores, which the owner closes before */
 void catalog_deinit(struct catalog *catalog);
 
-/* Takes the store, on failure too. name may be NULL. -ENOMEM, -EEXIST (same URL). */
+/*
+ * Takes the store, on failure too. name may be NULL. -ENOMEM, -EEXIST (the same URL, or name).
+ */
 int catalog_add_source(struct catalog *catalog, const char *name, struct store *take_store,
                        struct catalog_source **ret_source);
 
@@ -140,6 +150,13 @@ int catalog_add_source(struct catalog *catalog, const char *name, struct store *
  * afterwards.
  */
 void catalog_remove_source(struct catalog_source *source);
+
+/*
+ * Takes the source at that index out: it is found no more, but stays with what it has until
+ * catalog_free_source(). Its store is the caller's to close.
+ */
+void catalog_take_source(struct catalog_source *source, size_t index);
+void catalog_free_source(struct catalog_source *source);
 
 /* By name or URL; NULL if there is none. */
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name);

@@ -33,6 +33,7 @@ struct damage_request {
         uint64_t asked_bytes; /* of the read that is under way */
         enum damage search_damage;
         struct fetch_job *fetch;
+        const struct catalog_source *source; /* whose store it reads from */
         struct named_file identity;
         struct block_input input;
         void *memory; /* a segment's: for extents that nobody reads */
@@ -238,7 +239,8 @@ static void damage_read(uv_timer_t *timer) {
                 return;
         }
         size = min_u64(damage->bytes_end - from, max_u64(damage->piece_bytes, damage->need_bytes));
-        store = feed->file->run->source->store;
+        damage->source = feed->file->run->source;
+        store = damage->source->store;
         if (!fetch_room(pipeline->fetch, store, size)) {
                 /* the window and the budget are for all alike */
                 uv_timer_start(timer, damage_read, TRY_AGAIN_MS, 0);
@@ -254,6 +256,16 @@ static void damage_read(uv_timer_t *timer) {
 
 static void damage_begin(uv_timer_t *timer) {
         damage_go_on(timer->data);
+}
+
+/* What is read already is decoded from a copy of the names. */
+static void damage_source_removed(struct pipeline_request *request, struct catalog_source *source,
+                                  size_t index) {
+        struct damage_request *damage = list_owner(request, struct damage_request, request);
+
+        (void)index;
+        if (damage->fetch && damage->source == source && !damage->working)
+                damage_fail(damage, PIPELINE_E_VERSION_GONE, NULL);
 }
 
 int pipeline_damage(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
@@ -272,6 +284,7 @@ int pipeline_damage(struct pipeline *pipeline, uint64_t file_id, uint64_t file_v
                 return -ENOMEM;
         }
         request_init(&damage->request, pipeline, damage_cancel, NULL);
+        damage->request.source_removed = damage_source_removed;
         pipeline->open_parts++;
         damage->file_id = file_id;
         damage->file_version = file_version;

@@ -11,6 +11,7 @@
 #include "daemon/pipeline/refetch.h"
 #include "daemon/pipeline/request.h"
 #include "daemon/pipeline/residency.h"
+#include "daemon/pipeline/source_removal.h"
 
 #define RATIO_KNOWN_BYTES 16384u /* of the file: then its own ratio counts */
 #define RATIO_FIRST 2u
@@ -237,12 +238,14 @@ void feed_restart(struct feed *feed) {
 
 void feed_end(struct feed *feed) {
         struct catalog_file *file = feed->file;
+        struct catalog_source *source = file->run->source;
         struct pipeline *pipeline = feed->pipeline;
 
         if (file->run->file_count == 1)
                 PIPELINE_TELL(pipeline, run_gone, file->run);
         feed_free(feed);
         catalog_remove_file(file);
+        source_removal_look(source);
 }
 
 void feed_gone(struct feed *feed) {

@@ -26,6 +26,7 @@ struct payload_request {
         void *userdata;
         uint64_t read_bytes;
         struct fetch_job *fetch;
+        const struct catalog_source *source; /* whose store it reads from */
         struct fetch_result result;
         struct named_file identity;
         struct block_input input;
@@ -180,7 +181,8 @@ static void payload_read(uv_timer_t *timer) {
                 payload_answer(payload, PIPELINE_E_VERSION_GONE, NULL);
                 return;
         }
-        store = feed->file->run->source->store;
+        payload->source = feed->file->run->source;
+        store = payload->source->store;
         if (!fetch_room(pipeline->fetch, store, payload->read_bytes)) {
                 /* the window and the budget are for all alike */
                 uv_timer_start(timer, payload_read, TRY_AGAIN_MS, 0);
@@ -191,6 +193,16 @@ static void payload_read(uv_timer_t *timer) {
                             &payload->fetch);
         if (r < 0)
                 payload_answer(payload, r, NULL);
+}
+
+/* What is read already is decoded from a copy of the names. */
+static void payload_source_removed(struct pipeline_request *request, struct catalog_source *source,
+                                   size_t index) {
+        struct payload_request *payload = list_owner(request, struct payload_request, request);
+
+        (void)index;
+        if (payload->fetch && payload->source == source && !payload->working)
+                payload_answer(payload, PIPELINE_E_VERSION_GONE, NULL);
 }
 
 int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_version,
@@ -204,6 +216,7 @@ int pipeline_payload(struct pipeline *pipeline, uint64_t file_id, uint64_t file_
         if (!payload)
                 return -ENOMEM;
         request_init(&payload->request, pipeline, payload_cancel, NULL);
+        payload->request.source_removed = payload_source_removed;
         pipeline->open_parts++;
         payload->file_id = file_id;
         payload->file_version = file_version;

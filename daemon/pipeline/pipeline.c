@@ -20,6 +20,7 @@
 #include "daemon/pipeline/reread.h"
 #include "daemon/pipeline/residency.h"
 #include "daemon/pipeline/schedule.h"
+#include "daemon/pipeline/source_removal.h"
 
 #define DECODERS_MOST 16u
 #define RETRY_LOOK_MS 1000
@@ -200,6 +201,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         list_init(&pipeline->readers);
         list_init(&pipeline->hungry);
         list_init(&pipeline->failed);
+        list_init(&pipeline->removals);
         list_init(&pipeline->requests);
         list_init(&pipeline->ahead);
         uv_idle_init(loop, &pipeline->pass);
@@ -258,6 +260,7 @@ static void on_pool_closed(void *userdata) {
                 catalog->sources[i]->store->operations->close(catalog->sources[i]->store,
                                                               on_part_closed, pipeline);
         }
+        source_removal_end_all(pipeline);
         if (pipeline->fetch) {
                 pipeline->open_parts++;
                 fetch_close(pipeline->fetch, on_part_closed, pipeline);
@@ -324,6 +327,10 @@ int pipeline_add_source(struct pipeline *pipeline, const struct config_source *c
         if (r < 0)
                 return r;
         r = store_open(pipeline->loop, configured->url, &store, ret_message);
+        if (r == 0 && source_removal_has(pipeline, store->url)) {
+                store->operations->close(store, NULL, NULL);
+                r = -EBUSY;
+        }
         if (r == 0)
                 r = catalog_add_source(&pipeline->catalog, configured->name, store, &source);
         if (r < 0) {
@@ -336,8 +343,10 @@ int pipeline_add_source(struct pipeline *pipeline, const struct config_source *c
         if (r < 0) {
                 catalog_remove_source(source);
                 store->operations->close(store, NULL, NULL);
+                return r;
         }
-        return r;
+        PIPELINE_TELL(pipeline, source_added, source);
+        return 0;
 }
 
 void pipeline_ask(struct pipeline *pipeline) {

@@ -54,6 +54,9 @@ struct pipeline_events {
         void (*file_failed)(void *userdata, const struct catalog_file *file);
         void (*source_failing)(void *userdata, const struct catalog_source *source);
         void (*source_recovered)(void *userdata, const struct catalog_source *source);
+        void (*source_added)(void *userdata, const struct catalog_source *source);
+        /* it is not found any more, and its files go now; forget it */
+        void (*source_removed)(void *userdata, const struct catalog_source *source);
 };
 
 struct pipeline_counters {
@@ -75,7 +78,10 @@ void pipeline_close(struct pipeline *pipeline, void (*on_closed)(void *userdata)
 void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *events,
                      void *userdata);
 
-/* Opens the store and starts to watch it. As store_open() and filter_new(), -EEXIST. */
+/*
+ * Opens the store and starts to watch it. As store_open() and filter_new(), -EEXIST; -EBUSY: that
+ * URL is just being removed.
+ */
 int pipeline_add_source(struct pipeline *pipeline, const struct config_source *source,
                         const char **ret_message);
 
@@ -104,6 +110,14 @@ unsigned pipeline_readers_max(const struct pipeline *pipeline);
  */
 struct pipeline_request;
 void pipeline_request_cancel(struct pipeline_request *request);
+
+/*
+ * Removes a source: readers get its files as gone, those that read nothing else have failed, and
+ * requests for it are answered. on_done follows when all of it but its store is given back. -ENOMEM.
+ */
+int pipeline_remove_source(struct pipeline *pipeline, struct catalog_source *source,
+                           void (*on_done)(void *userdata), void *userdata,
+                           struct pipeline_request **ret_request);
 
 /*
  * Lists the source now (NULL: all of them); failure->class is STORE_OK when the listing is complete

@@ -34,6 +34,7 @@ struct pipeline {
         /* feeds with bytes in storage that nobody has asked for yet, in order of arrival */
         struct list hungry;
         struct list failed;   /* feeds that are tried again later */
+        struct list removals; /* sources that are being removed (source_removal.h) */
         struct list requests; /* reload, wait_loaded, payload, damage */
         unsigned waiting;     /* of them: wait_loaded, which make demand */
         uint64_t pass_count;

@@ -493,6 +493,27 @@ static void reader_open(struct reader *reader) {
         list_for_each(node, &reader->lanes) lane_advance(list_owner(node, struct lane, node));
 }
 
+void readers_source_removed(struct pipeline *pipeline, struct catalog_source *source,
+                            size_t index) {
+        static const struct catalog_source nowhere;
+
+        list_for_each(node, &pipeline->readers) {
+                struct reader *reader = list_owner(node, struct reader, node);
+
+                if (index < reader->source_count)
+                        memmove(&reader->attempt_wanted[index], &reader->attempt_wanted[index + 1],
+                                (--reader->source_count - index) *
+                                        sizeof(reader->attempt_wanted[0]));
+                if (reader->source != source)
+                        continue;
+                reader->source = &nowhere;
+                if (reader->failed || reader->ended)
+                        continue;
+                reader->failed = true;
+                reader->operations->source_failed(reader->userdata, source);
+        }
+}
+
 static bool reader_is_complete(const struct reader *reader) {
         return reader->open && !reader->follow && !reader->ended && reader->unfinished_lanes == 0 &&
                list_is_empty(&reader->notices);

@@ -104,6 +104,12 @@ void readers_version_known(struct feed *feed);
 void readers_feed_replaced(struct feed *feed);
 void readers_feed_gone(struct feed *feed);
 
+/*
+ * The source, which is still in the catalog at that index, goes. Its files are gone afterwards; who
+ * reads nothing else has failed.
+ */
+void readers_source_removed(struct pipeline *pipeline, struct catalog_source *source, size_t index);
+
 /* A listing of the source ended. */
 void readers_listed(struct pipeline *pipeline, struct catalog_source *source);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base.h"
 
@@ -60,26 +61,50 @@ void pipeline_request_cancel(struct pipeline_request *request) {
         request->cancel(request);
 }
 
-/* Each is looked at once; whoever is answered may cancel any other. */
-void requests_listed(struct pipeline *pipeline, struct catalog_source *source) {
-        struct list looked_at;
+/*
+ * Takes the first of the requests that are left, and puts it behind those that were looked at: each
+ * is looked at once, and whoever is answered may cancel any other.
+ */
+static struct pipeline_request *next_request(struct pipeline *pipeline, struct list *looked_at) {
+        struct list *node = pipeline->requests.next;
 
-        list_init(&looked_at);
-        while (!list_is_empty(&pipeline->requests)) {
-                struct pipeline_request *request = list_owner(pipeline->requests.next,
-                                                              struct pipeline_request, node);
+        if (list_is_empty(&pipeline->requests))
+                return NULL;
+        list_remove(node);
+        list_append(looked_at, node);
+        return list_owner(node, struct pipeline_request, node);
+}
 
-                list_remove(&request->node);
-                list_append(&looked_at, &request->node);
-                if (request->listed)
-                        request->listed(request, source);
-        }
-        while (!list_is_empty(&looked_at)) {
-                struct list *node = looked_at.next;
+static void put_back(struct pipeline *pipeline, struct list *looked_at) {
+        while (!list_is_empty(looked_at)) {
+                struct list *node = looked_at->next;
 
                 list_remove(node);
                 list_append(&pipeline->requests, node);
         }
+}
+
+void requests_listed(struct pipeline *pipeline, struct catalog_source *source) {
+        struct pipeline_request *request;
+        struct list looked_at;
+
+        list_init(&looked_at);
+        while ((request = next_request(pipeline, &looked_at)))
+                if (request->listed)
+                        request->listed(request, source);
+        put_back(pipeline, &looked_at);
+}
+
+void requests_source_removed(struct pipeline *pipeline, struct catalog_source *source,
+                             size_t index) {
+        struct pipeline_request *request;
+        struct list looked_at;
+
+        list_init(&looked_at);
+        while ((request = next_request(pipeline, &looked_at)))
+                if (request->source_removed)
+                        request->source_removed(request, source, index);
+        put_back(pipeline, &looked_at);
 }
 
 static void wait_cancel(struct pipeline_request *request) {
@@ -182,6 +207,15 @@ static void wait_listed(struct pipeline_request *request, struct catalog_source 
                 wait_look(wait);
 }
 
+static void wait_source_removed(struct pipeline_request *request, struct catalog_source *source,
+                                size_t index) {
+        struct wait_request *wait = list_owner(request, struct wait_request, request);
+
+        (void)index;
+        if (wait->source == source)
+                wait_answer(wait, source);
+}
+
 int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *source,
                          void (*on_done)(void *userdata, const struct catalog_source *failed),
                          void *userdata, struct pipeline_request **ret_request) {
@@ -190,6 +224,7 @@ int pipeline_wait_loaded(struct pipeline *pipeline, struct catalog_source *sourc
         if (!wait)
                 return -ENOMEM;
         request_init(&wait->request, pipeline, wait_cancel, wait_listed);
+        wait->request.source_removed = wait_source_removed;
         wait->source = source;
         wait->on_done = on_done;
         wait->userdata = userdata;
@@ -216,12 +251,33 @@ static void reload_again(struct reload_request *reload, size_t at) {
         watch_reload(source->watch);
 }
 
+static void reload_answer(struct reload_request *reload) {
+        void (*on_done)(void *userdata, const struct store_failure *failure) = reload->on_done;
+        struct store_failure failure = reload->failure;
+        void *userdata = reload->userdata;
+
+        reload_cancel(&reload->request);
+        on_done(userdata, &failure);
+}
+
+static void reload_source_removed(struct pipeline_request *request, struct catalog_source *source,
+                                  size_t index) {
+        struct reload_request *reload = list_owner(request, struct reload_request, request);
+
+        if (index >= reload->source_count) /* it came later */
+                return;
+        if (reload->source == source)
+                reload->failure = source->failure;
+        reload->left -= reload->wanted[index].attempt != 0;
+        memmove(&reload->wanted[index], &reload->wanted[index + 1],
+                (--reload->source_count - index) * sizeof(reload->wanted[0]));
+        if (reload->left == 0)
+                reload_answer(reload);
+}
+
 static void reload_listed(struct pipeline_request *request, struct catalog_source *source) {
         struct reload_request *reload = list_owner(request, struct reload_request, request);
-        void (*on_done)(void *userdata, const struct store_failure *failure) = reload->on_done;
         const struct catalog *catalog = &request->pipeline->catalog;
-        struct store_failure failure;
-        void *userdata = reload->userdata;
 
         for (size_t i = 0; i < reload->source_count; i++) {
                 if (catalog->sources[i] != source || reload->wanted[i].attempt == 0 ||
@@ -245,11 +301,8 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
                 if (source->failure.class != STORE_OK && reload->failure.class == STORE_OK)
                         reload->failure = source->failure;
         }
-        if (reload->left > 0)
-                return;
-        failure = reload->failure;
-        reload_cancel(request);
-        on_done(userdata, &failure);
+        if (reload->left == 0)
+                reload_answer(reload);
 }
 
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
@@ -265,6 +318,7 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                 return -ENOMEM;
         }
         request_init(&reload->request, pipeline, reload_cancel, reload_listed);
+        reload->request.source_removed = reload_source_removed;
         reload->source = source;
         reload->on_done = on_done;
         reload->userdata = userdata;

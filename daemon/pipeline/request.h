@@ -13,6 +13,12 @@ struct pipeline_request {
         void (*cancel)(struct pipeline_request *request); /* frees it */
         /* a listing ended; may be NULL */
         void (*listed)(struct pipeline_request *request, struct catalog_source *source);
+        /*
+         * a source, so far at that index of the catalog, goes: forget it, or answer; NULL: it does
+         * not matter
+         */
+        void (*source_removed)(struct pipeline_request *request, struct catalog_source *source,
+                               size_t index);
 };
 
 void request_init(struct pipeline_request *request, struct pipeline *pipeline,
@@ -25,3 +31,7 @@ void requests_feed_settled(struct feed *feed);
 
 /* A listing of the source ended. */
 void requests_listed(struct pipeline *pipeline, struct catalog_source *source);
+
+/* The source, which is still in the catalog, goes. */
+void requests_source_removed(struct pipeline *pipeline, struct catalog_source *source,
+                             size_t index);

@@ -7,6 +7,8 @@
 const struct rpc_method methods[] = {
         { "hello", methods_hello, RPC_FIRST },
         { "sources", methods_sources, RPC_ASKS },
+        { "add_source", methods_add_source, 0 },
+        { "remove_source", methods_remove_source, 0 },
         { "runs", methods_runs, RPC_ASKS },
         { "files", methods_files, RPC_ASKS },
         { "series", methods_series, RPC_ASKS },

@@ -18,6 +18,8 @@ int methods_hello(struct rpc_call *call, json_t **ret_result);
 int methods_status(struct rpc_call *call, json_t **ret_result);
 
 int methods_sources(struct rpc_call *call, json_t **ret_result);
+int methods_add_source(struct rpc_call *call, json_t **ret_result);
+int methods_remove_source(struct rpc_call *call, json_t **ret_result);
 int methods_runs(struct rpc_call *call, json_t **ret_result);
 int methods_files(struct rpc_call *call, json_t **ret_result);
 int methods_series(struct rpc_call *call, json_t **ret_result);

@@ -63,6 +63,7 @@ static void server_free(struct server *server) {
         free((void *)server->options.socket_path);
         free((void *)server->options.version);
         free((void *)server->options.allow_uids);
+        free((void *)server->options.admin_uids);
         free(server->changed);
         free(server);
 }
@@ -246,6 +247,26 @@ static void on_source_recovered(void *userdata, const struct catalog_source *sou
         notify(server, "source_recovered", params_of(source));
 }
 
+static void on_source_added(void *userdata, const struct catalog_source *source) {
+        struct server *server = userdata;
+        json_t *params = params_of(source);
+
+        log_info("source added", "source=%s url=%s", source->name, source->store->url);
+        name_set(params, "url", source->store->url, strlen(source->store->url));
+        notify(server, "source_added", params);
+}
+
+static void on_source_removed(void *userdata, const struct catalog_source *source) {
+        struct server *server = userdata;
+
+        log_info("source removed", "source=%s", source->name);
+        for (size_t i = server->changed_count; i-- > 0;) {
+                if (server->changed[i] == source)
+                        server->changed[i] = server->changed[--server->changed_count];
+        }
+        notify(server, "source_removed", params_of(source));
+}
+
 static const struct pipeline_events events = {
         .progress = on_progress,
         .run_gone = on_run_gone,
@@ -254,6 +275,8 @@ static const struct pipeline_events events = {
         .file_failed = on_file_failed,
         .source_failing = on_source_failing,
         .source_recovered = on_source_recovered,
+        .source_added = on_source_added,
+        .source_removed = on_source_removed,
 };
 
 static bool is_allowed(const struct server *server, uid_t uid) {
@@ -311,21 +334,28 @@ static void on_connection(void *userdata, int take_fd, uid_t uid, pid_t pid) {
                             strerror(-r));
 }
 
-/* The whole of options, with its own copies. The descriptor is not kept here. */
+static uid_t *copy_uids(const uid_t *uids, size_t count) {
+        uid_t *copy = malloc((count + 1) * sizeof(*copy));
+
+        if (copy && count)
+                memcpy(copy, uids, count * sizeof(*copy));
+        return copy;
+}
+
+/* The whole of options, with its own copies, but for allow_sources. The descriptor is not kept here. */
 static int copy_options(struct server *server, const struct server_options *options) {
-        size_t uids_size = options->allow_uid_count * sizeof(*options->allow_uids);
-        uid_t *uids = malloc(uids_size ? uids_size : 1);
+        uid_t *uids = copy_uids(options->allow_uids, options->allow_uid_count);
+        uid_t *admins = copy_uids(options->admin_uids, options->admin_uid_count);
 
         server->options = *options;
         server->options.socket_fd = -1;
         server->options.socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
         server->options.version = strdup(options->version);
         server->options.allow_uids = uids;
+        server->options.admin_uids = admins;
         if (!server->options.connections_max)
                 server->options.connections_max = SERVER_CONNECTIONS_MOST;
-        if (uids && uids_size)
-                memcpy(uids, options->allow_uids, uids_size);
-        return uids && server->options.version &&
+        return uids && admins && server->options.version &&
                                (server->options.socket_path || !options->socket_path)
                        ? 0
                        : -ENOMEM;

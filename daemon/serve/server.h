@@ -31,7 +31,11 @@ struct server_options {
         /* count 0: whoever the socket's mode lets in; else these, root and our own */
         const uid_t *allow_uids;
         size_t allow_uid_count;
-        unsigned connections_max; /* 0: SERVER_CONNECTIONS_MOST */
+        /* who may add and remove sources besides root and us, and below which URLs (NULL: all) */
+        const uid_t *admin_uids;
+        size_t admin_uid_count;
+        char *const *allow_sources; /* borrowed, ends with NULL */
+        unsigned connections_max;   /* 0: SERVER_CONNECTIONS_MOST */
         /* the private socket's client has gone: time to exit. From the loop */
         void (*on_end)(void *userdata);
         void *userdata;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "common/base.h"
+#include "common/source_url.h"
 #include "daemon/store/types.h"
 
 static const struct store_type *const types[] = { &store_type_file, &store_type_http,
@@ -34,9 +35,12 @@ int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
         const char *message =
                 "unknown scheme; known are s3://, http://, https://, file:// and plain paths";
         size_t size = scheme_size(url);
+        bool is_refused = source_url_is_link_local(url);
         int r = -EINVAL;
 
-        for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        if (is_refused)
+                message = "link-local addresses are never sources";
+        for (size_t i = 0; i < ARRAY_SIZE(types) && !is_refused; i++) {
                 if (has_scheme(types[i], url, size)) {
                         r = types[i]->new (loop, url, ret_store, &message);
                         break;

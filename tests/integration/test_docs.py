@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("HEADRACE_BUILD", "build")
 DOCUMENTS = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md")], key=str)
 PAGES = sorted(TOP.glob("docs/man/*.[1-8]"))
-COMMANDS = {"headrace": [[], ["ls"], ["dump"], ["verify"], ["status"]], "headraced": [[]]}
+COMMANDS = {"headrace": [[], ["ls"], ["dump"], ["verify"], ["source"], ["status"]], "headraced": [[]]}
 TYPE_BYTES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 

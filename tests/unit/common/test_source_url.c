@@ -128,5 +128,29 @@ START_TEST(scheme) {
 }
 END_TEST
 
+START_TEST(link_local_in_any_notation) {
+        static const char *const yes[] = {
+                "http://169.254.169.254/latest",
+                "https://u:p@169.254.0.1:80",
+                "HTTP://0xA9FEA9FE/",
+                "http://2852039166/",
+                "http://[fe80::1]:80/x",
+                "http://[::ffff:169.254.1.1]/",
+                "http://169.254.43518",
+        };
+        static const char *const no[] = {
+                "http://169.253.0.1/",        "http://example.org/169.254.1.1",
+                "https://[fd00::1]/",         "/169.254.169.254",
+                "s3://169.254.1.1/x",         "http://",
+                "http://169.254.1.1.example/"
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+                ck_assert_msg(source_url_is_link_local(yes[i]), "%s", yes[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+                ck_assert_msg(!source_url_is_link_local(no[i]), "%s", no[i]);
+}
+END_TEST
+
 RUNNER_MAIN("common/source_url", normal_form, normal_form_is_stable, relative_path,
-            dot_dot_behind_a_link, below, scheme)
+            dot_dot_behind_a_link, below, scheme, link_local_in_any_notation)

@@ -342,6 +342,17 @@ START_TEST(lists_from_text) {
         ck_assert_uint_eq(config.allow_uids[0], 1000);
         sets(&config, "allow_uids=[1, 2]");
         ck_assert_uint_eq(config.allow_uid_count, 2);
+        sets(&config, "admin_uids=[7]");
+        ck_assert_uint_eq(config.admin_uid_count, 1);
+        ck_assert_uint_eq(config.admin_uids[0], 7);
+        ck_assert_uint_eq(config.allow_uid_count, 2);
+        sets(&config, "allow_sources=[\"/a\", \"s3://b\"]");
+        ck_assert_str_eq(config.allow_sources[1], "s3://b");
+        ck_assert_ptr_null(config.allow_sources[2]);
+        sets(&config, "allow_sources=/c");
+        ck_assert_str_eq(config.allow_sources[0], "/c");
+        ck_assert_ptr_null(config.allow_sources[1]);
+        set_refused("allow_sources=[1]", "allow_sources is 1");
         set_refused("allow_uids=me", "allow_uids is \"me\"");
         set_refused("decoders", "'decoders' is not KEY=VALUE");
         set_refused("socket=\xff", "is not UTF-8");
@@ -533,8 +544,9 @@ START_TEST(file_with_defaults_gives_the_defaults) {
         ck_assert_msg(config_load_file(&config, "conf/headrace.json", &error) == 0, "%s", error);
         free(config.sources); /* empty lists are not NULL once they were read */
         free(config.allow_uids);
+        free(config.admin_uids);
         config.sources = NULL;
-        config.allow_uids = NULL;
+        config.allow_uids = config.admin_uids = NULL;
         ck_assert_mem_eq(&config, &initial, sizeof(config));
 }
 END_TEST

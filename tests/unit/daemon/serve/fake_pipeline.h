@@ -24,6 +24,7 @@ struct reader {
 };
 
 struct pipeline_request {
+        void (*on_removed)(void *userdata);
         void (*on_reloaded)(void *userdata, const struct store_failure *failure);
         void (*on_loaded)(void *userdata, const struct catalog_source *failed);
         void (*on_payload)(void *userdata, int error, const struct store_failure *failure,
@@ -47,6 +48,9 @@ struct pipeline {
         void *events_userdata;
         struct reader *reader; /* the last one */
         unsigned readers, readers_max, asked;
+        int add_error;   /* of the next source */
+        char added[256]; /* "URL NAME EXCLUDE" of the last one */
+        char removed[64];
         struct pipeline_request *requests[FAKE_REQUESTS_MOST]; /* in the order of arrival */
         size_t request_count, cancelled;
 };
@@ -137,6 +141,27 @@ void pipeline_request_cancel(struct pipeline_request *request) {
         }
         fake.cancelled++;
         free(request);
+}
+
+/* The source that is already there stands for what was added. */
+int pipeline_add_source(struct pipeline *pipeline, const struct config_source *source,
+                        const char **ret_message) {
+        char **exclude = source->filter.exclude;
+
+        *ret_message = "no scheme like this";
+        snprintf(pipeline->added, sizeof(pipeline->added), "%s %s %s %s", source->url,
+                 source->name ? source->name : "-", exclude ? exclude[0] : "-",
+                 source->filter.since ? source->filter.since : "-");
+        return pipeline->add_error;
+}
+
+int pipeline_remove_source(struct pipeline *pipeline, struct catalog_source *source,
+                           void (*on_done)(void *userdata), void *userdata,
+                           struct pipeline_request **ret_request) {
+        snprintf(pipeline->removed, sizeof(pipeline->removed), "%s", source->name);
+        *ret_request = fake_request(pipeline, userdata);
+        (*ret_request)->on_removed = on_done;
+        return 0;
 }
 
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,

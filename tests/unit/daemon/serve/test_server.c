@@ -1427,6 +1427,114 @@ START_TEST(users_are_refused) {
 }
 END_TEST
 
+START_TEST(sources_are_added) {
+        static char below[] = "/data/ok", other[] = "http://host:80/logs";
+        char *allowed[] = { below, other, NULL };
+        struct server_options options = options_for_tests();
+        struct client client;
+
+        options.allow_sources = allowed;
+        start_with(&options);
+        add_source();
+        greet(&client);
+        json_decref(call_for_result(&client, "add_source",
+                                    "{\"url\":\"/data/ok/a\",\"name\":\"n\",\"exclude\":\"old\","
+                                    "\"since\":\"7d\"}"));
+        ck_assert_str_eq(fake.added, "/data/ok/a n old 7d");
+        json_decref(call_for_result(&client, "add_source", "{\"url\":\"HTTP://HOST/logs/x\"}"));
+        ck_assert_str_eq(fake.added, "HTTP://HOST/logs/x - - -");
+        fake.added[0] = '\0';
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data/okay\"}")),
+                         WIRE_E_NOT_ALLOWED);
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data/ok/../x\"}")),
+                         WIRE_E_NOT_ALLOWED);
+        ck_assert_int_eq(
+                error_code(call(&client, "add_source", "{\"url\":\"http://host:81/logs\"}")),
+                WIRE_E_NOT_ALLOWED);
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{}")), WIRE_E_PARAMS);
+        ck_assert_int_eq(
+                error_code(call(&client, "add_source", "{\"url\":\"/data/ok\",\"include\":\"[\"}")),
+                WIRE_E_PARAMS);
+        ck_assert_str_eq(fake.added, "");
+        fake.add_error = -EEXIST;
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data/ok\"}")),
+                         WIRE_E_PARAMS);
+        fake.add_error = -EBUSY;
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data/ok\"}")),
+                         WIRE_E_LIMIT);
+        fake.add_error = -EINVAL;
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data/ok\"}")),
+                         WIRE_E_PARAMS);
+        client_close(&client);
+        stop();
+}
+END_TEST
+
+/* The answer comes when it is gone; a client may leave before. */
+START_TEST(sources_are_removed) {
+        struct pipeline_request *request;
+        struct catalog_source *source;
+        struct client client;
+        json_t *answer;
+
+        start();
+        source = add_source();
+        greet(&client);
+        ck_assert_int_eq(error_code(call(&client, "remove_source", "{\"source\":\"x\"}")),
+                         WIRE_E_PARAMS);
+        ck_assert_int_eq(error_code(call(&client, "remove_source", "{}")), WIRE_E_PARAMS);
+        send_text(&client, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"remove_source\","
+                           "\"params\":{\"source\":\"exp\"}}");
+        ck_assert(!is_readable(&client));
+        ck_assert_str_eq(fake.removed, "exp");
+        fake.events->progress(fake.events_userdata, source);
+        fake.events->source_removed(fake.events_userdata, source);
+        request = fake_take_request();
+        request->on_removed(request->userdata);
+        free(request);
+        answer = receive_json(&client);
+        ck_assert_int_eq(integer(answer, "id"), 9);
+        ck_assert(json_is_object(json_object_get(answer, "result")));
+        json_decref(answer);
+        send_text(&client, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"remove_source\","
+                           "\"params\":{\"source\":\"exp\"}}");
+        ck_assert(!is_readable(&client));
+        client_close(&client);
+        ck_assert_uint_eq(fake.cancelled, 1);
+        stop();
+}
+END_TEST
+
+START_TEST(sources_are_for_admins) {
+        static const uid_t admins[] = { 65533 };
+        struct server_options options = options_for_tests();
+        struct client client;
+
+        if (geteuid() != 0)
+                return; /* nobody else can be played */
+        options.admin_uids = admins;
+        options.admin_uid_count = 1;
+        start_with(&options);
+        add_source();
+        ck_assert_int_eq(chmod(directory, 0755), 0);
+        ck_assert_int_eq(chmod(socket_path, 0666), 0);
+        connect_as(&client, 65534);
+        json_decref(call_for_result(&client, "hello", "{}"));
+        ck_assert_int_eq(error_code(call(&client, "add_source", "{\"url\":\"/data\"}")),
+                         WIRE_E_NOT_ALLOWED);
+        ck_assert_int_eq(error_code(call(&client, "remove_source", "{\"source\":\"exp\"}")),
+                         WIRE_E_NOT_ALLOWED);
+        ck_assert_str_eq(fake.added, "");
+        ck_assert_str_eq(fake.removed, "");
+        client_close(&client);
+        connect_as(&client, 65533);
+        json_decref(call_for_result(&client, "hello", "{}"));
+        json_decref(call_for_result(&client, "add_source", "{\"url\":\"/data\"}"));
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 START_TEST(a_private_daemon_ends_with_its_client) {
         struct server_options options = options_for_tests();
         struct client client;
@@ -1461,4 +1569,5 @@ RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused,
             waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
             calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
             payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, damage_comes_in_pages,
-            users_are_refused, connections_are_limited, a_private_daemon_ends_with_its_client)
+            users_are_refused, sources_are_added, sources_are_removed, sources_are_for_admins,
+            connections_are_limited, a_private_daemon_ends_with_its_client)
