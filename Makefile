@@ -184,10 +184,10 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz/obj/al
 
 # ---- Targets --------------------------------------------------------------------------------------------------------------------
 
-.PHONY: FORCE help all demo check bench fuzz soak sanitize lint format install dist clean python tests
+.PHONY: FORCE help all demo check check-peers bench fuzz soak sanitize lint format install dist clean python tests
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 all: product ## build headraced, headrace, libheadrace.so.1 and .a (installs missing packages first)
 
@@ -210,6 +210,9 @@ $(BUILD)/fuzz/seeds/complete: scripts/fuzz-seeds $(BUILD)/tests/differential/dec
 
 check: all tests asan-tests tsan-tests python $(FUZZ_PROGRAMS) $(BUILD)/fuzz/seeds/complete ## every test (under 12 minutes on two cores)
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/check
+
+check-peers: all python ## test against real servers (Ceph, ...), which are installed or built first where they are missing
+	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/check --peers
 
 bench: all python $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCHES)) ## measure, beside limit programs and peers
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/bench $(BENCH)
