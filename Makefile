@@ -260,5 +260,5 @@ dist: ## make the source archive of the last commit, the same to the byte each t
 	git archive --format=tar --prefix=headrace-$(VERSION)/ -o $(BUILD)/headrace-$(VERSION).tar HEAD
 	gzip -n -9 -f $(BUILD)/headrace-$(VERSION).tar
 
-clean: ## remove what was built, but not the Python environment
-	rm -rf $(filter-out $(BUILD)/venv,$(wildcard $(BUILD)/*))
+clean: ## remove what was built, but not the Python environment and servers of others
+	rm -rf $(filter-out $(BUILD)/venv $(BUILD)/peers,$(wildcard $(BUILD)/*))
