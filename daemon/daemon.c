@@ -20,6 +20,7 @@
 #include "common/socket_path.h"
 #include "common/wire_format.h"
 #include "daemon/core/log.h"
+#include "daemon/discover/manifest_file.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/server.h"
 
@@ -38,6 +39,7 @@ struct daemon {
         uv_signal_t signals[ARRAY_SIZE(end_signals)];
         struct pipeline *pipeline;
         struct server *server;
+        char *remember; /* directory; NULL: nothing is remembered */
         bool ending;
 };
 
@@ -75,6 +77,13 @@ static void on_client_gone(void *userdata) {
         daemon_end(userdata);
 }
 
+/* NULL: not at all, also where there is no place for it. */
+static char *where_to_remember(const struct config *config) {
+        if (!config->remember)
+                return manifest_file_directory();
+        return config->remember[0] ? strdup(config->remember) : NULL;
+}
+
 static int start_pipeline(struct daemon *daemon) {
         const struct config *config = &daemon->options->config;
         static const enum ring_huge huge[] = {
@@ -105,6 +114,7 @@ static int start_pipeline(struct daemon *daemon) {
                 .hold_ns = HOLD_NS,
         };
 
+        options.remember = daemon->remember = where_to_remember(config);
         return pipeline_new(&daemon->loop, &options, &daemon->pipeline);
 }
 
@@ -232,6 +242,7 @@ int daemon_run(const struct daemon_options *options) {
         if (r != 0)
                 daemon_end(&daemon);
         uv_run(&daemon.loop, UV_RUN_DEFAULT);
+        free(daemon.remember);
         MUST(uv_loop_close(&daemon.loop) == 0);
         return r;
 }

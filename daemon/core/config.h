@@ -51,8 +51,9 @@ struct config {
         enum config_checksum checksum;
         uint64_t record_max_bytes; /* 0: as fetch_inflight_bytes */
         uint64_t payload_inline_max_bytes;
-        int64_t poll_ns;                 /* or CONFIG_POLL_* */
-        unsigned max_requests_per_day;   /* 0: no limit */
+        int64_t poll_ns;               /* or CONFIG_POLL_* */
+        unsigned max_requests_per_day; /* 0: no limit */
+        char *remember; /* NULL: in the default place; "": not at all; else a directory */
         uint64_t price_list, price_read; /* of one request, 10^-9 dollars; or CONFIG_PRICE_AUTO */
         unsigned sessions_max;           /* 0: as many as the ring allows */
         uid_t *allow_uids;               /* who may attach besides root and the daemon's own user */

@@ -115,6 +115,14 @@ const struct config_key config_keys[] = {
           .help = "After so many requests to one server in a day (UTC) it is not polled any more "
                   "on "
                   "that day; 0 for no limit." },
+        { .name = "remember",
+          .type = CONFIG_TYPE_PLACE,
+          .offset = FIELD(remember),
+          .help = "Whether, or in which directory, the names of event files are kept, so that "
+                  "after a "
+                  "restart reading begins beside the first listing; true for headrace in the "
+                  "user's "
+                  "cache, or the state directory of the unit." },
         { .name = "price.list",
           .type = CONFIG_TYPE_PRICE,
           .offset = FIELD(price_list),
@@ -259,6 +267,9 @@ static void write_allowed(FILE *file, const struct config_key *key) {
                       "86400",
                       file);
                 break;
+        case CONFIG_TYPE_PLACE:
+                fputs("true, false or an absolute path", file);
+                break;
         case CONFIG_TYPE_PRICE:
                 fputs("\"auto\" or a number of dollars from 0 to 1000", file);
                 break;
@@ -286,6 +297,9 @@ static void write_default(FILE *file, const struct config_key *key) {
         case CONFIG_TYPE_WORD:
         case CONFIG_TYPE_POLL:
                 fprintf(file, "\"%s\"", key->words[key->initial]);
+                break;
+        case CONFIG_TYPE_PLACE:
+                fputs("true", file);
                 break;
         case CONFIG_TYPE_PRICE:
                 fprintf(file, "\"%s\"", key->words[0]);

@@ -19,6 +19,7 @@ enum config_type {
         CONFIG_TYPE_WORD,    /* an enum: the index in words */
         CONFIG_TYPE_POLL,    /* int64_t, nanoseconds */
         CONFIG_TYPE_PRICE,   /* uint64_t, 10^-9 dollars */
+        CONFIG_TYPE_PLACE,   /* char *, NULL for the default, "" for none */
 };
 
 struct config_key {

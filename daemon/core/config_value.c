@@ -134,6 +134,23 @@ static int store_poll(const struct config_key *key, const json_t *value, int64_t
         return 0;
 }
 
+/* true, false, or a directory; options and variables have them as text. */
+static int store_place(const json_t *value, char **field) {
+        const char *text = json_is_true(value)    ? "true"
+                           : json_is_false(value) ? "false"
+                                                  : json_string_value(value);
+        bool is_default = text && !strcmp(text, "true");
+        char *place = NULL;
+
+        if (!text || (!is_default && strcmp(text, "false") != 0 && text[0] != '/'))
+                return -EINVAL;
+        if (!is_default && !(place = strdup(text[0] == '/' ? text : "")))
+                return -ENOMEM;
+        free(*field);
+        *field = place;
+        return 0;
+}
+
 /* Dollars for 1000 requests, kept as 10^-9 dollars for one. */
 static int store_price(const struct config_key *key, const json_t *value, uint64_t *field) {
         double dollars;
@@ -344,6 +361,8 @@ int config_value_store(const struct config_key *key, const json_t *value, struct
                 return store_word(key, value, field);
         case CONFIG_TYPE_POLL:
                 return store_poll(key, value, field);
+        case CONFIG_TYPE_PLACE:
+                return store_place(value, field);
         case CONFIG_TYPE_PRICE:
                 return store_price(key, value, field);
         }
@@ -369,6 +388,7 @@ void config_value_reset(const struct config_key *key, struct config *config) {
                 *(char ***)field = NULL;
                 break;
         case CONFIG_TYPE_PATH:
+        case CONFIG_TYPE_PLACE:
                 free(*(char **)field);
                 *(char **)field = NULL;
                 break;

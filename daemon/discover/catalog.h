@@ -74,6 +74,7 @@ struct catalog_file {
         struct store_failure *failure; /* NULL: none */
         unsigned missing;              /* complete listings in a row without it */
         uint64_t seen_listing;         /* number of the last listing that had it; 0: never */
+        bool is_remembered;            /* from the run before: no listing has had it yet */
         void *blocks;                  /* of the pipeline */
 };
 
@@ -110,6 +111,7 @@ struct catalog_source {
         bool was_failing;             /* and that has been told */
         uint64_t listings;            /* complete ones */
         uint64_t attempts;            /* listings that have ended, complete or not */
+        bool has_remembered;          /* files are known from the run before */
         uint64_t listed_at_ns;        /* uv_hrtime() of the last complete one */
         struct store_price price;     /* of its requests: the store's, or what is configured */
         /* directories that the last listing could not read */

@@ -13,7 +13,6 @@
 #include "common/base.h"
 #include "common/name_id.h"
 #include "daemon/core/list.h"
-#include "daemon/discover/sweep_bounds.h"
 
 #define PARTS_AT_ONCE 32u
 #define PAGE_OBJECTS 1000u
@@ -452,6 +451,10 @@ static int add_live(struct sweep *sweep, int64_t now_s) {
 bool sweep_has_live(const struct sweep *sweep, int64_t now_s) {
         return sweep->is_sparse && sweep->known.count < KNOWN_MOST &&
                2 * (1 + live_count(sweep, now_s)) <= sweep->full.requests;
+}
+
+struct sweep_bounds *sweep_bounds(struct sweep *sweep) {
+        return &sweep->bounds;
 }
 
 uint64_t sweep_full_requests(const struct sweep *sweep) {

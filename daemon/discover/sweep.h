@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/discover/catalog.h"
+#include "daemon/discover/sweep_bounds.h"
 
 struct sweep;
 
@@ -51,6 +52,9 @@ int sweep_start(struct sweep *sweep, enum sweep_kind kind, int64_t now_s);
  * before.
  */
 bool sweep_has_live(const struct sweep *sweep, int64_t now_s);
+
+/* What long listings are split at; to be kept, and to be set before the first one. */
+struct sweep_bounds *sweep_bounds(struct sweep *sweep);
 
 /* Requests of the last full sweep, and of the look that the next poll would take. */
 uint64_t sweep_full_requests(const struct sweep *sweep);

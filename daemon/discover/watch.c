@@ -13,6 +13,7 @@
 
 #include "common/base.h"
 #include "daemon/discover/filter.h"
+#include "daemon/discover/recall.h"
 #include "daemon/discover/sweep.h"
 
 #define RETRY_FIRST_MS 100
@@ -24,6 +25,7 @@
 #define MISSING_GONE 2
 #define FRESH_NS (2 * 1000000000ull) /* asked for again so soon: that listing will do */
 #define DAY_S 86400
+#define SEEN_REMEMBERED UINT64_MAX /* by no listing: as if by one of the run before */
 #define FULL_LEAST_MS 600000u
 #define FULL_MOST_MS 3600000u
 #define FULL_DAILY_NANO_USD 250000000ull
@@ -36,6 +38,8 @@ struct watch {
         struct watch_options options;
         struct poll poll;
         struct sweep *sweep;
+        struct recall recall;
+        bool recalling;         /* what is remembered is given, not what a listing has */
         enum sweep_kind kind;   /* of the last one */
         bool listing;           /* a sweep is under way */
         bool full;              /* the next one is a full one */
@@ -82,6 +86,7 @@ static void on_timer(uv_timer_t *timer) {
 
 static void watch_schedule(struct watch *watch, uint64_t wait_ms) {
         watch->since_full_ms += wait_ms;
+        watch->recall.since_ms += wait_ms;
         watch->polling = watch->stopped = false;
         uv_timer_start(&watch->timer, on_timer, wait_ms, 0);
 }
@@ -133,6 +138,9 @@ static bool row_change(const struct catalog_file *file, const struct store_row *
                                                                                    : WATCH_TOUCHED;
         else
                 return false;
+        /* What has been read was read after that: it may well be what the row is of. */
+        if (file->is_remembered && (*ret_change == WATCH_SHRANK || *ret_change == WATCH_TOUCHED))
+                *ret_change = WATCH_SWAPPED;
         return true;
 }
 
@@ -177,7 +185,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         if (file_is_excluded(watch, file, row))
                 return;
         news = row_change(file, row, &change);
-        file->seen_listing = watch->source->listings + 1;
+        file->seen_listing = watch->recalling ? SEEN_REMEMBERED : watch->source->listings + 1;
+        file->is_remembered = watch->recalling;
         file->missing = 0;
         if (row->mtime_ns > watch->newest_ns)
                 watch->newest_ns = row->mtime_ns;
@@ -188,6 +197,8 @@ static void on_row(void *userdata, const struct store_row *row) {
                 file->listed_bytes = row->size_bytes;
         take_row(file, row);
         watch->changed |= change != WATCH_MAY_HAVE_GROWN;
+        if (!watch->recalling && change != WATCH_MAY_HAVE_GROWN)
+                recall_note(&watch->recall, change == WATCH_APPEARED);
         if (watch->events->file_changed(watch->userdata, file, change) < 0) {
                 /* as if it had not been seen: the next listing brings it again */
                 file->seen_listing = 0;
@@ -234,8 +245,9 @@ static void watch_look_for_missing(struct watch *watch) {
                         if (file->seen_listing == source->listings || file->state == CATALOG_GONE ||
                             !sweep_covers(watch->sweep, run) || file_is_unknown(source, file))
                                 continue;
-                        if (++file->missing >= MISSING_GONE) {
+                        if (++file->missing >= MISSING_GONE || file->is_remembered) {
                                 watch->changed = true;
+                                recall_note(&watch->recall, true);
                                 watch->events->file_gone(watch->userdata, file);
                         } else {
                                 watch->missing = true;
@@ -292,6 +304,15 @@ static void watch_failed(struct watch *watch, const struct store_failure *failur
                         poll_retry_ms(&watch->poll, max_u64(wait_ms, failure->retry_after_ms)));
 }
 
+static void watch_remember(struct watch *watch, bool is_end) {
+        const struct watch_options *options = &watch->options;
+        unsigned window = options->window ? options->window(watch->userdata, watch->source) : 0;
+
+        if (watch->source->listings > 0)
+                recall_write(&watch->recall, watch->source, window, sweep_bounds(watch->sweep),
+                             is_end);
+}
+
 static void watch_succeeded(struct watch *watch) {
         struct catalog_source *source = watch->source;
 
@@ -302,6 +323,7 @@ static void watch_succeeded(struct watch *watch) {
         source->failure = (struct store_failure){ 0 };
         watch_look_for_missing(watch);
         watch_note_change(watch);
+        watch_remember(watch, false);
         watch_schedule_poll(watch);
 }
 
@@ -343,6 +365,15 @@ static enum sweep_kind watch_next_kind(const struct watch *watch) {
                        : SWEEP_LIVE;
 }
 
+/* The request for the listing is on its way: reads go out beside it. */
+static void watch_give_remembered(struct watch *watch) {
+        watch->recalling = true;
+        recall_give(&watch->recall, watch->source, on_row, watch);
+        watch->recalling = false;
+        watch->source->has_remembered = watch->source->file_count > 0;
+        watch->newest_ns = INT64_MIN;
+}
+
 static void watch_list(struct watch *watch) {
         enum sweep_kind kind = watch_next_kind(watch);
         int r;
@@ -360,7 +391,11 @@ static void watch_list(struct watch *watch) {
         watch->kind = kind;
         catalog_clear_unreadable(watch->source);
         watch->listing = true;
+        if (watch->source->attempts == 0)
+                recall_read(&watch->recall, watch->source, sweep_bounds(watch->sweep));
         r = sweep_start(watch->sweep, kind, utc_s(watch));
+        if (watch->recall.image)
+                watch_give_remembered(watch);
         if (r < 0) {
                 struct store_failure failure = { .class = STORE_TRANSIENT,
                                                  .code = "ENOMEM",
@@ -380,7 +415,8 @@ int watch_new(uv_loop_t *loop, struct catalog_source *source, const struct watch
         if (!watch)
                 return -ENOMEM;
         watch->sweep = sweep_new(source, &sweep_events, watch);
-        if (!watch->sweep) {
+        if (!watch->sweep || recall_init(&watch->recall, options->remember) < 0) {
+                sweep_free(watch->sweep);
                 free(watch);
                 return -ENOMEM;
         }
@@ -482,6 +518,8 @@ static void on_timer_closed(uv_handle_t *handle) {
 }
 
 void watch_close(struct watch *watch, void (*on_closed)(void *userdata), void *userdata) {
+        watch_remember(watch, true);
+        recall_deinit(&watch->recall);
         watch->sweep = sweep_free(watch->sweep);
         watch->on_closed = on_closed;
         watch->closed_userdata = userdata;

@@ -54,6 +54,9 @@ struct watch_options {
         /* to the source's endpoint: then there are no more polls until midnight UTC; 0: no limit */
         uint64_t requests_per_day_max;
         int64_t (*utc_s)(void); /* seconds since 1970; NULL: the system's clock */
+        const char *remember; /* directory for what is known of sources; NULL: forget (recall.h) */
+        /* requests at once that the source's endpoint takes now; NULL: nobody knows */
+        unsigned (*window)(void *userdata, const struct catalog_source *source);
 };
 
 /* Lists at once, unless poll_ns is POLL_ON_DEMAND: then when somebody asks. -ENOMEM. */

@@ -194,7 +194,8 @@ void feed_fail(struct feed *feed, const struct store_failure *failure) {
         list_append(&feed->pipeline->failed, &feed->failed);
         pipeline_watch_failed(feed->pipeline);
         catalog_set_failure(feed->file, failure);
-        PIPELINE_TELL(feed->pipeline, file_failed, feed->file);
+        if (!feed->file->is_remembered) /* it may have gone meanwhile: the listing will say */
+                PIPELINE_TELL(feed->pipeline, file_failed, feed->file);
         feed_settle(feed, CATALOG_UNREADABLE);
 }
 

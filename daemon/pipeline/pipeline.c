@@ -23,6 +23,7 @@
 #include "daemon/pipeline/source_removal.h"
 
 #define DECODERS_MOST 16u
+#define ENDPOINTS_MOST 64u /* whose windows are remembered */
 #define RETRY_LOOK_MS 1000
 
 static void on_pass(uv_idle_t *idle) {
@@ -295,6 +296,23 @@ void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *ev
         pipeline->events_userdata = userdata;
 }
 
+/* File systems are listed as fast as what is remembered of them would be read. */
+static const char *remember_where(const struct pipeline *pipeline, const struct store *store) {
+        return strcmp(store->endpoint, "file") != 0 ? pipeline->options.remember : NULL;
+}
+
+/* 0: nothing was asked of it yet. */
+static unsigned window_of(void *userdata, const struct catalog_source *source) {
+        struct pipeline *pipeline = userdata;
+        struct fetch_endpoint_status rows[ENDPOINTS_MOST];
+        size_t count = fetch_endpoints(pipeline->fetch, rows, ENDPOINTS_MOST);
+
+        for (size_t i = 0; i < count && i < ENDPOINTS_MOST; i++)
+                if (!strcmp(rows[i].name, source->store->endpoint))
+                        return rows[i].window;
+        return 0;
+}
+
 /* What is configured goes before what the store says; file systems cost nothing. */
 static void set_price(const struct pipeline *pipeline, struct catalog_source *source) {
         for (unsigned i = 0; i < REQUEST_KINDS; i++)
@@ -307,6 +325,8 @@ static int watch_source(struct pipeline *pipeline, struct catalog_source *source
         const struct watch_options options = {
                 .poll_ns = pipeline->options.poll_ns,
                 .requests_per_day_max = pipeline->options.requests_per_day_max,
+                .remember = remember_where(pipeline, source->store),
+                .window = window_of,
         };
         int r = watch_new(pipeline->loop, source, &options, &watch_events, pipeline,
                           &source->watch);

@@ -37,8 +37,9 @@ struct pipeline_options {
         uint64_t requests_per_day_max; /* to one endpoint, then no polls; 0: no limit */
         /* what a request costs, 10^-9 dollars; UINT64_MAX: what the store says */
         uint64_t price_nano_usd[REQUEST_KINDS];
-        uint64_t reread_ns; /* first back-off before doubtful bytes are read again (reread.h) */
-        uint64_t hold_ns;   /* between two acknowledgements for which bytes are held (hold.h) */
+        const char *remember; /* directory for what is known of sources; NULL: forget. Borrowed */
+        uint64_t reread_ns;   /* first back-off before doubtful bytes are read again (reread.h) */
+        uint64_t hold_ns;     /* between two acknowledgements for which bytes are held (hold.h) */
 };
 
 /* What happens, for notifications and the log. Any member may be NULL. */

@@ -486,6 +486,9 @@ static void reader_open(struct reader *reader) {
                         }
                         continue;
                 }
+                /* What could be read is there; what else there is, who follows hears in time. */
+                if (source->listings == 0 && source->has_remembered && reader->follow)
+                        continue;
                 if (source->listings == 0 || source->attempts < reader->attempt_wanted[i])
                         return;
         }

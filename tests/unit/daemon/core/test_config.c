@@ -246,7 +246,10 @@ START_TEST(wrong_types) {
                                        !strcmp(values[j], "1.5");
                         char text[128];
 
-                        if (is_path || is_time)
+                        bool is_place = config_keys[i].type == CONFIG_TYPE_PLACE &&
+                                        !strcmp(values[j], "true");
+
+                        if (is_path || is_time || is_place)
                                 continue;
                         snprintf(text, sizeof(text), "{\"%s\": %s}", config_keys[i].name,
                                  values[j]);
@@ -281,6 +284,13 @@ START_TEST(numbers_at_their_ends) {
         ck_assert_uint_eq(config.price_read, 1000000000);
         sets(&config, "price.read=auto");
         ck_assert_uint_eq(config.price_read, CONFIG_PRICE_AUTO);
+        sets(&config, "remember=/var/lib/x");
+        ck_assert_str_eq(config.remember, "/var/lib/x");
+        sets(&config, "remember=false");
+        ck_assert_str_eq(config.remember, "");
+        sets(&config, "remember=true");
+        ck_assert_ptr_null(config.remember);
+        set_refused("remember=here", "but must be");
         set_refused("price.list=1000.1", "but must be");
         set_refused("price.list=1e3", "but must be");
         set_refused("poll=on-demand ", "but must be");

@@ -6,10 +6,12 @@
 #include "daemon/discover/sweep.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/base.h"
+#include "common/name_id.h"
 #include "daemon/discover/watch.h"
 #include "tests/unit/daemon/flat_store.h"
 #include "tests/unit/runner.h"
@@ -344,6 +346,159 @@ START_TEST(a_page_that_comes_twice_doubles_nothing) {
 }
 END_TEST
 
+/* --- What is remembered --- */
+
+static char *directory;
+
+static unsigned window(void *userdata, const struct catalog_source *of) {
+        (void)userdata;
+        ck_assert_ptr_eq(of, source);
+        return 77;
+}
+
+/* Another run of the daemon, on the same store. */
+static void restart(void) {
+        static const struct watch_events events = { on_file_changed, on_file_gone, on_listed };
+        const struct watch_options options = {
+                .poll_ns = POLL_NEVER, .utc_s = utc_s, .remember = directory, .window = window
+        };
+
+        watch_close(watch, NULL, NULL);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        catalog_deinit(&catalog);
+        catalog_init(&catalog);
+        ck_assert_int_eq(catalog_add_source(&catalog, "logs", &flat->store, &source), 0);
+        ck_assert_int_eq(watch_new(&loop, source, &options, &events, NULL, &watch), 0);
+        appeared = changed = gone = complete = failed = 0;
+        flat->most_at_once = 0;
+}
+
+static void begin_remembering(void) {
+        char name[] = "/tmp/headrace-sweep-XXXXXX";
+
+        ck_assert_ptr_nonnull(mkdtemp(name));
+        directory = strdup(name);
+        begin();
+        restart();
+}
+
+static void end_remembering(void) {
+        char command[100];
+
+        end();
+        snprintf(command, sizeof(command), "rm -rf %s", directory);
+        ck_assert_int_eq(system(command), 0);
+        free(directory);
+}
+
+static void turn(void) {
+        for (int i = 0; i < 3; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* All files are told before the first page is here, and the first listing is in parts at once. */
+START_TEST(a_restart_knows_all_at_once) {
+        begin_remembering();
+        add_runs(100, 100, 0);
+        list();
+        flat->store.window_start = 16;
+        restart();
+        turn();
+        ck_assert_uint_eq(appeared, 10000);
+        ck_assert_uint_eq(flat->list_count, 10);
+        ck_assert_uint_eq(flat->store.window_start, 77);
+        ck_assert_uint_eq(source->listings, 0);
+        ck_assert_uint_eq(list(), 0); /* no request more than these ten */
+        ck_assert_uint_eq(appeared, 10000);
+        ck_assert_uint_eq(changed + gone, 0);
+        end_remembering();
+}
+END_TEST
+
+static struct catalog_file *find(const char *path) {
+        return catalog_find_file(&catalog, name_id_file("flat://logs", path, strlen(path)));
+}
+
+/* What the listing contradicts: a file that is gone goes at once, one that changed is told. */
+START_TEST(a_restart_believes_the_listing) {
+        struct catalog_file *file;
+
+        begin_remembering();
+        add_runs(10, 3, 0);
+        list();
+        watch_close(watch, NULL, NULL); /* the daemon is not there */
+        uv_run(&loop, UV_RUN_NOWAIT);
+        ck_assert_int_eq(watch_new(&loop, source,
+                                   &(struct watch_options){ .poll_ns = POLL_ON_DEMAND },
+                                   &(struct watch_events){ 0 }, NULL, &watch),
+                         0);
+        flat_store_remove(flat, "run00003/events.out.tfevents.00001");
+        touch("run00004/events.out.tfevents.00001", 250);
+        touch("run00005/events.out.tfevents.00001", 50);
+        flat_store_add(flat, "run00006/events.out.tfevents.new", 1, NOW_NS);
+        restart();
+        turn();
+        ck_assert_uint_eq(appeared, 30);
+        file = find("run00004/events.out.tfevents.00001");
+        ck_assert(file->is_remembered && file->listed_bytes == 100);
+        list();
+        ck_assert_uint_eq(gone, 1);
+        ck_assert_uint_eq(changed, 2);
+        ck_assert_uint_eq(appeared, 31);
+        ck_assert(!file->is_remembered && file->listed_bytes == 250);
+        ck_assert_ptr_null(find("run00003/events.out.tfevents.00001"));
+        restart(); /* and that is remembered, too */
+        turn();
+        ck_assert_uint_eq(appeared, 30);
+        list();
+        ck_assert_uint_eq(changed + gone, 0);
+        end_remembering();
+}
+END_TEST
+
+/* A listing that fails says nothing of what is remembered. */
+START_TEST(a_restart_without_an_answer) {
+        begin_remembering();
+        add_runs(10, 3, 0);
+        list();
+        restart();
+        flat->fail_after = 1;
+        flat->class = STORE_PERMANENT;
+        list();
+        ck_assert_uint_eq(appeared, 30);
+        ck_assert_uint_eq(gone, 0);
+        restart(); /* nothing was written over it */
+        list();
+        ck_assert_uint_eq(appeared, 30);
+        end_remembering();
+}
+END_TEST
+
+START_TEST(what_is_remembered_may_be_damaged) {
+        char path[200];
+        FILE *file;
+
+        begin_remembering();
+        add_runs(10, 3, 0);
+        list();
+        snprintf(path, sizeof(path), "%s/%016llx.known", directory, (unsigned long long)source->id);
+        file = fopen(path, "r+e");
+        ck_assert_ptr_nonnull(file);
+        fseek(file, 100, SEEK_SET);
+        fputc('x', file);
+        ck_assert_int_eq(fclose(file), 0);
+        restart();
+        turn();
+        ck_assert_uint_eq(appeared, 0);
+        list();
+        ck_assert_uint_eq(appeared, 30);
+        restart(); /* it was written anew */
+        turn();
+        ck_assert_uint_eq(appeared, 30);
+        end_remembering();
+}
+END_TEST
+
 /* Parts that cannot be started. */
 START_TEST(without_memory) {
         for (unsigned starts = 0; starts < 20; starts++) {
@@ -385,4 +540,6 @@ RUNNER_MAIN("discover/sweep", a_few_pages_are_one_listing, an_empty_bucket,
             bounds_are_in_the_order_of_whole_names, a_bucket_of_checkpoints,
             what_is_gone_from_a_live_run_is_gone, a_full_sweep_leaves_nothing_out,
             a_listing_that_is_cut_short_changes_nothing, a_first_listing_that_is_cut_short,
-            a_page_that_comes_twice_doubles_nothing, without_memory, closes_at_any_page)
+            a_page_that_comes_twice_doubles_nothing, a_restart_knows_all_at_once,
+            a_restart_believes_the_listing, a_restart_without_an_answer,
+            what_is_remembered_may_be_damaged, without_memory, closes_at_any_page)
