@@ -67,6 +67,14 @@ static void add_row(struct s3_page *page) {
         page->rows[page->row_count++] = page->row;
 }
 
+/* One without a name or a size is none of ours. */
+static void end_row(struct s3_page *page) {
+        if (page->row.key_size > 0 && (page->row.is_prefix || page->row.size_bytes != UINT64_MAX))
+                add_row(page);
+        else
+                page->error = -EBADMSG;
+}
+
 static void take_key(struct s3_page *page, const char *text, size_t size) {
         page->row.key = keep(page, text, size);
         page->row.key_size = size;
@@ -169,8 +177,8 @@ static void on_close(void *userdata, const char *name, unsigned depth, const cha
                 if (elements[i].depth == depth && strcmp(elements[i].name, name) == 0)
                         elements[i].take(page, text, size);
         }
-        if (depth == 2 && is_row(name) && page->row.key_size > 0 && !page->error)
-                add_row(page);
+        if (depth == 2 && is_row(name) && !page->error)
+                end_row(page);
 }
 
 int s3_listing_new(const struct object_page_events *events, void *userdata, void **ret_page) {

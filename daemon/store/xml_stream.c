@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <expat.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base.h"
@@ -12,6 +13,7 @@ struct xml_stream {
         struct xml_stream_events events;
         void *userdata;
         unsigned depth;
+        uint64_t fed_bytes;
         char *text; /* of the innermost element so far */
         size_t size, space;
         int error; /* ours, for which the parser was stopped */
@@ -90,6 +92,8 @@ static void XMLCALL on_doctype(void *userdata, const XML_Char *name, const XML_C
 
 int xml_stream_new(const struct xml_stream_events *events, void *userdata,
                    struct xml_stream **ret_stream) {
+        /* ours, so that tests can make it fail */
+        static const XML_Memory_Handling_Suite memory = { malloc, realloc, free };
         struct xml_stream *stream = calloc(1, sizeof(*stream));
 
         if (!stream)
@@ -98,7 +102,7 @@ int xml_stream_new(const struct xml_stream_events *events, void *userdata,
         stream->userdata = userdata;
         stream->space = 256;
         stream->text = calloc(1, stream->space);
-        stream->parser = XML_ParserCreate(NULL);
+        stream->parser = XML_ParserCreate_MM(NULL, &memory, NULL);
         if (!stream->text || !stream->parser) {
                 xml_stream_free(stream);
                 return -ENOMEM;
@@ -129,15 +133,28 @@ static int parse(struct xml_stream *stream, const char *bytes, size_t size, bool
         return XML_GetErrorCode(stream->parser) == XML_ERROR_NO_MEMORY ? -ENOMEM : -EBADMSG;
 }
 
+/*
+ * Until a tag or a comment has ended, expat keeps it and looks at all of it again with each piece:
+ * without a limit, time would grow with the square of its size.
+ */
+static bool is_token_too_long(const struct xml_stream *stream) {
+        XML_Index at = XML_GetCurrentByteIndex(stream->parser);
+
+        return at >= 0 && stream->fed_bytes - (uint64_t)at > XML_STREAM_TOKEN_MOST_BYTES;
+}
+
 int xml_stream_feed(struct xml_stream *stream, const void *bytes, size_t size) {
         const char *at = bytes;
 
         while (size > 0) {
-                size_t piece = min_u64(size, 1u << 20); /* expat counts in int */
+                size_t piece = min_u64(size, XML_STREAM_TOKEN_MOST_BYTES / 4);
                 int r = parse(stream, at, piece, false);
 
                 if (r < 0)
                         return r;
+                stream->fed_bytes += piece;
+                if (is_token_too_long(stream))
+                        return -EBADMSG;
                 at += piece;
                 size -= piece;
         }

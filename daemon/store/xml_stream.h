@@ -2,7 +2,8 @@
 /*
  * XML that servers send, read as a stream by expat: each element's name (without a namespace's
  * prefix) and the text that it holds. What lists and error messages do not need is refused: document
- * types, deep nesting, long texts. So memory is bounded, whatever comes.
+ * types, deep nesting, long texts and tags. So memory is bounded, and work for each byte, whatever
+ * comes.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #define XML_STREAM_DEPTH_MOST 16
 #define XML_STREAM_TEXT_MOST_BYTES (64u << 10)
+#define XML_STREAM_TOKEN_MOST_BYTES (64u << 10) /* a tag with its attributes, a comment ... */
 
 struct xml_stream;
 
