@@ -46,6 +46,9 @@ struct config {
         unsigned decoders; /* 0: chosen by the number of cores */
         uint64_t fetch_inflight_bytes;
         unsigned fetch_connections_max;
+        unsigned fetch_window;                  /* 0: as the kind of storage has it */
+        unsigned fetch_requests_per_second_max; /* 0: any */
+        uint64_t fetch_bytes_per_second_max;    /* 0: any */
         uint64_t fetch_part_bytes;
         uint64_t fetch_whole_max_bytes;
         enum config_checksum checksum;

@@ -12,72 +12,14 @@
 #include <time.h>
 
 #include "common/base.h"
-#include "daemon/core/budget.h"
 #include "daemon/core/fd_limit.h"
-#include "daemon/core/list.h"
-#include "daemon/fetch/buffers.h"
-#include "daemon/fetch/window.h"
+#include "daemon/fetch/fetch_state.h"
+#include "daemon/fetch/hedge.h"
 
 #define FETCH_BACKOFF_FIRST_NS 50000000ull
 #define FETCH_BACKOFF_MOST_NS 5000000000ull
 #define FETCH_RETRY_AFTER_MOST_MS 60000
 #define FETCH_KEPT_IDLE_BYTES (1u << 20) /* of buffers, when no ticket is held */
-
-struct endpoint {
-        struct list node;
-        char *name;
-        struct window window;
-        struct list ready; /* jobs */
-        unsigned waiting;  /* for their back-off to end */
-        uint64_t errors;
-};
-
-struct fetch {
-        uv_loop_t *loop;
-        struct fetch_options options;
-        struct budget budget;
-        struct buffers buffers;
-        struct fetch_counters counters;
-        struct list endpoints;
-        struct list reading; /* jobs, those that are only released by their store included */
-        struct list waiting; /* jobs */
-        size_t jobs;
-        uint64_t random;
-        void (*on_room)(void *userdata);
-        void *on_room_userdata;
-        uv_idle_t room;   /* active once: on_room is called from the loop */
-        uv_timer_t due;   /* the end of the next back-off */
-        uv_timer_t watch; /* for reads that hang, while any is under way */
-        unsigned open_handles;
-        bool closing, handles_closing;
-        void (*on_closed)(void *userdata);
-        void *userdata;
-};
-
-enum job_state { JOB_READING, JOB_WAITING, JOB_READY, JOB_DONE, JOB_ABANDONED };
-
-struct fetch_job {
-        struct list node; /* in the list of its state */
-        struct fetch *fetch;
-        struct endpoint *endpoint;
-        struct store *store;
-        struct store_read *read; /* NULL: none */
-        enum job_state state;
-        bool held;      /* the store still has the buffer of a read that was cancelled */
-        bool restarted; /* the object changed once already */
-        bool whole;     /* the server ignores ranges: nothing to resume */
-        uint8_t *buffer;
-        uint64_t offset, size_bytes, reached_bytes, total_bytes;
-        char tag[64];
-        unsigned tries;
-        unsigned failures; /* in a row without progress */
-        uint64_t first_failure_ns, sent_ns, due_ns, ready_ns;
-        uint64_t serial; /* of the window */
-        void (*on_done)(void *userdata, const struct fetch_result *result);
-        void *userdata;
-        size_t name_size;
-        char name[];
-};
 
 static void fail(struct fetch_job *job, const struct store_failure *failure, bool progress);
 
@@ -105,7 +47,10 @@ static struct endpoint *need_endpoint(struct fetch *fetch, const struct store *s
                 free(endpoint);
                 return NULL;
         }
-        window_init(&endpoint->window, store->window_start,
+        rate_init(&endpoint->requests, fetch->options.requests_per_second_max);
+        rate_init(&endpoint->bytes, fetch->options.bytes_per_second_max);
+        window_init(&endpoint->window,
+                    fetch->options.window_start ? fetch->options.window_start : store->window_start,
                     (unsigned)min_u64(fetch->options.connections_max, fd_limit_for_connections()));
         list_init(&endpoint->ready);
         list_append(&fetch->endpoints, &endpoint->node);
@@ -138,22 +83,47 @@ static int send_read(struct fetch_job *job) {
 
         if (r < 0)
                 return r;
+        rate_spend(&job->endpoint->requests, 1, uv_hrtime());
         job->state = JOB_READING;
         job->serial = window_send(&job->endpoint->window);
         job->sent_ns = uv_hrtime();
         list_append(&fetch->reading, &job->node);
         if (job->store->reads_hang)
                 watch_start(fetch);
+        hedge_watch(job);
         fetch->counters.reads++;
-        fetch->counters.retries += job->tries++ > 0;
         request_count_add(&job->store->requests, REQUEST_READ, 1, time(NULL));
         return 0;
+}
+
+static int send_try(struct fetch_job *job) {
+        int r;
+
+        job->hedges = 0;
+        r = send_read(job);
+        if (r == 0)
+                job->fetch->counters.retries += job->tries++ > 0;
+        return r;
+}
+
+int fetch_job_send_again(struct fetch_job *job) {
+        return send_read(job);
+}
+
+/* False: the window is full, or the endpoint is not to be asked before some time has gone by. */
+static bool has_place(struct endpoint *endpoint, uint64_t now_ns) {
+        uint64_t ready_ns = max_u64(rate_ready_ns(&endpoint->requests, now_ns),
+                                    rate_ready_ns(&endpoint->bytes, now_ns));
+
+        if (ready_ns > now_ns)
+                window_wait_until(&endpoint->window, ready_ns);
+        return window_has_place(&endpoint->window, now_ns);
 }
 
 static void send_ready(struct endpoint *endpoint) {
         uint64_t now_ns = uv_hrtime();
 
-        while (!list_is_empty(&endpoint->ready) && window_has_place(&endpoint->window, now_ns)) {
+        while (!list_is_empty(&endpoint->ready) && has_place(endpoint, now_ns)) {
                 struct fetch_job *job = list_owner(endpoint->ready.next, struct fetch_job, node);
                 struct store_failure failure = { .class = STORE_TRANSIENT,
                                                  .code = "ENOMEM",
@@ -163,7 +133,7 @@ static void send_ready(struct endpoint *endpoint) {
                 if (job->first_failure_ns)
                         /* waiting for a place is not storage's fault */
                         job->first_failure_ns += now_ns - job->ready_ns;
-                if (send_read(job) < 0)
+                if (send_try(job) < 0)
                         fail(job, &failure, false);
         }
 }
@@ -187,7 +157,7 @@ static void on_room_turn(uv_idle_t *idle) {
                 fetch->on_room(fetch->on_room_userdata);
 }
 
-static void tell_room(struct fetch *fetch) {
+void fetch_tell_room(struct fetch *fetch) {
         if (!fetch->handles_closing)
                 uv_idle_start(&fetch->room, on_room_turn);
 }
@@ -234,7 +204,7 @@ static void on_due(uv_timer_t *timer) {
              node = node->next)
                 send_ready(list_owner(node, struct endpoint, node));
         arm_due(fetch);
-        tell_room(fetch);
+        fetch_tell_room(fetch);
 }
 
 /* xorshift64*: jitter needs no better one. */
@@ -393,16 +363,20 @@ static void leave_window(struct fetch_job *job, enum window_outcome outcome) {
                 uv_timer_stop(&job->fetch->watch);
 }
 
-static void on_read(void *userdata, const struct store_read_result *result) {
-        struct fetch_job *job = userdata;
+void fetch_job_drop_read(struct fetch_job *job) {
+        MUST(job->store->operations->read_cancel(job->read, NULL, NULL));
+        leave_window(job, WINDOW_FAILURE);
+}
+
+void fetch_job_answered(struct fetch_job *job, const struct store_read_result *result) {
         struct fetch *fetch = job->fetch;
         struct endpoint *endpoint = job->endpoint;
         enum store_failure_class class = result->failure.class;
         uint64_t retry_after_ms = min_u64(result->failure.retry_after_ms,
                                           FETCH_RETRY_AFTER_MOST_MS);
 
-        leave_window(job, outcome_of(class));
         fetch->counters.bytes += result->size_bytes;
+        rate_spend(&endpoint->bytes, result->size_bytes, uv_hrtime());
         fetch->counters.request_ns += result->total_ns;
         endpoint->errors += class == STORE_TRANSIENT || class == STORE_THROTTLED ||
                             class == STORE_PERMANENT;
@@ -410,9 +384,21 @@ static void on_read(void *userdata, const struct store_read_result *result) {
                 window_wait_until(&endpoint->window, uv_hrtime() + retry_after_ms * 1000000);
                 arm_due(fetch);
         }
-        tell_room(fetch);
+        fetch_tell_room(fetch);
         go_on(job, result);
         send_ready(endpoint);
+}
+
+static void on_read(void *userdata, const struct store_read_result *result) {
+        struct fetch_job *job = userdata;
+        enum store_failure_class class = result->failure.class;
+
+        leave_window(job, outcome_of(class));
+        hedge_drop(job);
+        hedge_budget_answer(&job->endpoint->hedging, hedge_class_of(job->size_bytes),
+                            result->first_byte_ns,
+                            class == STORE_TRANSIENT || class == STORE_THROTTLED);
+        fetch_job_answered(job, result);
 }
 
 /* ---- Reads that hang ---- */
@@ -425,7 +411,7 @@ static void on_released(void *userdata) {
 
         job->held = false;
         leave_window(job, WINDOW_FAILURE);
-        tell_room(fetch);
+        fetch_tell_room(fetch);
         if (job->state == JOB_ABANDONED)
                 job_release(job);
 }
@@ -489,19 +475,22 @@ static void job_release(struct fetch_job *job) {
                 buffers_trim(&fetch->buffers, FETCH_KEPT_IDLE_BYTES);
         free(job);
         fetch->jobs--;
-        tell_room(fetch);
+        fetch_tell_room(fetch);
         if (fetch->closing && fetch->jobs == 0)
                 close_handles(fetch);
 }
 
 bool fetch_room(struct fetch *fetch, struct store *store, uint64_t size) {
         struct endpoint *endpoint = need_endpoint(fetch, store);
+        uint64_t now_ns = uv_hrtime();
 
-        if (!endpoint)
+        if (!endpoint || !list_is_empty(&endpoint->ready))
                 return false;
-        return list_is_empty(&endpoint->ready) &&
-               window_has_place(&endpoint->window, uv_hrtime()) &&
-               budget_fits(&fetch->budget, size);
+        if (has_place(endpoint, now_ns))
+                return budget_fits(&fetch->budget, size);
+        if (endpoint->window.not_before_ns > now_ns)
+                arm_due(fetch); /* nothing else may bring us back */
+        return false;
 }
 
 void fetch_on_room(struct fetch *fetch, void (*on_room)(void *userdata), void *userdata) {
@@ -548,7 +537,7 @@ int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, 
         job->name_size = name_size;
         memcpy(job->name, name, name_size);
         fetch->jobs++;
-        r = send_read(job);
+        r = send_try(job);
         if (r < 0) {
                 job_release(job);
                 return r;
@@ -560,6 +549,7 @@ int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, 
 struct fetch_job *fetch_job_free(struct fetch_job *job) {
         if (!job)
                 return NULL;
+        hedge_drop(job);
         if (job->state == JOB_READING && !cancel_read(job)) {
                 job->state = JOB_ABANDONED;
                 return NULL;
@@ -607,8 +597,9 @@ int fetch_new(uv_loop_t *loop, const struct fetch_options *options, struct fetch
         uv_idle_init(loop, &fetch->room);
         uv_timer_init(loop, &fetch->due);
         uv_timer_init(loop, &fetch->watch);
-        fetch->room.data = fetch->due.data = fetch->watch.data = fetch;
-        fetch->open_handles = 3;
+        uv_timer_init(loop, &fetch->late);
+        fetch->room.data = fetch->due.data = fetch->watch.data = fetch->late.data = fetch;
+        fetch->open_handles = 4;
         *ret_fetch = fetch;
         return 0;
 }
@@ -639,6 +630,7 @@ static void close_handles(struct fetch *fetch) {
         uv_close((uv_handle_t *)&fetch->room, on_handle_closed);
         uv_close((uv_handle_t *)&fetch->due, on_handle_closed);
         uv_close((uv_handle_t *)&fetch->watch, on_handle_closed);
+        uv_close((uv_handle_t *)&fetch->late, on_handle_closed);
 }
 
 /* Jobs that were freed while a thread had their buffer are waited for. */

@@ -21,8 +21,10 @@ struct fetch_job;
 struct fetch_options {
         uint64_t inflight_bytes_max; /* the budget of all tickets (default 256 MiB) */
         unsigned connections_max;    /* cap of every window; also bounded by the descriptor limit */
-        unsigned tries_max;          /* in a row without one byte of progress: 10 */
-        uint64_t give_up_ns;         /* likewise, since the first of them: 120 s */
+        unsigned window_start;       /* requests in flight to begin with; 0: as the store says */
+        uint64_t requests_per_second_max, bytes_per_second_max; /* of each endpoint; 0: any */
+        unsigned tries_max;  /* in a row without one byte of progress: 10 */
+        uint64_t give_up_ns; /* likewise, since the first of them: 120 s */
 };
 
 struct fetch_result {
@@ -38,8 +40,9 @@ struct fetch_result {
 struct fetch_counters {
         uint64_t reads; /* requests sent, retries included */
         uint64_t retries;
-        uint64_t bytes;          /* received */
-        uint64_t inflight_bytes; /* tickets held now */
+        uint64_t hedges, hedges_won; /* second requests for late answers; that came first */
+        uint64_t bytes;              /* received */
+        uint64_t inflight_bytes;     /* tickets held now */
         uint64_t inflight_bytes_peak;
         uint64_t request_ns; /* sum of the requests' times */
 };

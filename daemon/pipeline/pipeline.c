@@ -156,6 +156,9 @@ static int pipeline_init(struct pipeline *pipeline) {
         struct fetch_options fetch = {
                 .inflight_bytes_max = options->inflight_bytes,
                 .connections_max = options->connections_max,
+                .window_start = options->window_start,
+                .requests_per_second_max = options->requests_per_second_max,
+                .bytes_per_second_max = options->bytes_per_second_max,
                 .tries_max = 10,
                 .give_up_ns = 120 * 1000000000ull,
         };

@@ -27,6 +27,9 @@ struct pipeline_options {
         unsigned decoders;
         uint64_t inflight_bytes;
         unsigned connections_max;
+        /* of fetch.h */
+        unsigned window_start;
+        uint64_t requests_per_second_max, bytes_per_second_max;
         uint64_t part_bytes;       /* of big files: 4 MiB */
         uint64_t whole_max_bytes;  /* largest file read whole from a server without ranges */
         bool length_crc_only;      /* the CRC of a payload is not checked */

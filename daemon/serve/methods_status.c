@@ -54,6 +54,8 @@ static json_t *counters_object(const struct pipeline_counters *counters,
                 { "reread_ranges", counters->reread_ranges },
                 { "reads", fetch->reads },
                 { "retries", fetch->retries },
+                { "hedges", fetch->hedges },
+                { "hedges_won", fetch->hedges_won },
                 { "read_bytes", fetch->bytes },
                 { "request_ns", fetch->request_ns },
         };

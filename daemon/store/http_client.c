@@ -752,6 +752,10 @@ int http_client_send(struct http_client *client, const struct http_query *query,
         return 0;
 }
 
+bool http_request_has_begun(const struct http_request *request) {
+        return request->answer.first_byte_ns > 0;
+}
+
 void http_request_cancel(struct http_request *request) {
         detach(request);
         request_free(request);

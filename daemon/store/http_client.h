@@ -86,5 +86,8 @@ int http_client_send(struct http_client *client, const struct http_query *query,
                      const struct http_handler *handler, void *userdata,
                      struct http_request **ret_request);
 
+/* True if the answer has begun. */
+bool http_request_has_begun(const struct http_request *request);
+
 /* Ends the request without a callback; from inside of on_body, return false instead. */
 void http_request_cancel(struct http_request *request);

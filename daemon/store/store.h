@@ -194,6 +194,11 @@ struct store_operations {
                     void (*on_done)(void *userdata, const struct store_read_result *result),
                     void *userdata, struct store_read **ret_read);
         /*
+         * True if the answer to a read has begun. NULL: that cannot be told, and no read is worth a
+         * second one (a file system).
+         */
+        bool (*read_has_begun)(const struct store_read *read);
+        /*
          * Ends a read without on_done. True: the buffer is the caller's again. False: a thread is
          * still inside of the kernel with it (a file system that hangs); on_released(userdata) is
          * called when the buffer is the caller's again.

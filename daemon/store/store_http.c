@@ -131,6 +131,10 @@ static int http_read(struct store *store, const struct store_read_range *range,
         return 0;
 }
 
+static bool http_read_has_begun(const struct store_read *read) {
+        return http_request_has_begun(read->request);
+}
+
 static bool http_read_cancel(struct store_read *read, void (*on_released)(void *userdata),
                              void *userdata) {
         (void)on_released;
@@ -232,6 +236,7 @@ static const struct store_operations operations = {
         .list = http_list,
         .list_cancel = http_list_cancel,
         .read = http_read,
+        .read_has_begun = http_read_has_begun,
         .read_cancel = http_read_cancel,
         .close = http_close,
 };

@@ -99,8 +99,13 @@ static void fake_close(struct store *store, void (*on_closed)(void *userdata), v
 }
 
 struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
-        static const struct store_operations operations = { fake_list, fake_list_cancel, fake_read,
-                                                            fake_read_cancel, fake_close };
+        static const struct store_operations operations = {
+                .list = fake_list,
+                .list_cancel = fake_list_cancel,
+                .read = fake_read,
+                .read_cancel = fake_read_cancel,
+                .close = fake_close,
+        };
         struct fake_store *fake = calloc(1, sizeof(*fake));
 
         if (!fake)

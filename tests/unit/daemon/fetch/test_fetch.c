@@ -408,6 +408,99 @@ START_TEST(free_at_every_moment) {
 }
 END_TEST
 
+/* ---- Hedges ---- */
+
+/* Enough answers to know what is late. */
+static void warm_up(void) {
+        struct job job;
+
+        for (unsigned i = 0; i < 30; i++) {
+                read_job(&job, 0, SIZE);
+                fetch_job_free(job.job);
+        }
+}
+
+START_TEST(late_answer_is_asked_for_once_more) {
+        struct job job;
+        unsigned requests;
+
+        begin(&patient);
+        warm_up();
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges, 0);
+        requests = fault_server_requests(&server, NULL);
+        fault_server_order(&server, "{'fault':'silent','times':1}");
+        read_job(&job, 100, 5000);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        ck_assert_uint_eq(job.result.size_bytes, 5000);
+        ck_assert_uint_eq(job.result.tries, 1); /* nothing has failed */
+        assert_test_bytes(job.result.buffer, 100, 5000);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges, 1);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges_won, 1);
+        ck_assert_uint_eq(fault_server_requests(&server, NULL), requests + 2);
+        end();
+}
+END_TEST
+
+/* The rest of a body that stopped is asked for by a retry, not by a hedge; both may be late. */
+START_TEST(late_rest_is_put_behind_what_came) {
+        struct job job;
+
+        begin(&patient);
+        warm_up();
+        fault_server_order(&server, "[{'fault':'short','after':3000,'times':1},"
+                                    "{'fault':'silent','times':1}]");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        ck_assert_uint_eq(job.result.size_bytes, SIZE);
+        assert_test_bytes(job.result.buffer, 0, SIZE);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges_won, 1);
+        end();
+}
+END_TEST
+
+START_TEST(hedge_that_fails_or_loses_changes_nothing) {
+        struct job job;
+
+        begin(&patient);
+        warm_up();
+        /* the hedge is answered with an error; the first one comes in the end */
+        fault_server_order(&server, "[{'fault':'delay','ms':300,'times':1},"
+                                    "{'fault':'status','status':500,'skip':1,'times':1}]");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        assert_test_bytes(job.result.buffer, 0, SIZE);
+        fetch_job_free(job.job);
+        /* the hedge is silent, too: a third one takes the place of the first */
+        fault_server_order(&server, "[{'reset':true},{'fault':'delay','ms':300,'times':1},"
+                                    "{'fault':'silent','skip':1,'times':1}]");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        assert_test_bytes(job.result.buffer, 0, SIZE);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges, 3);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges_won, 0);
+        end();
+}
+END_TEST
+
+START_TEST(freed_job_takes_its_hedge_along) {
+        struct job job = { 0 };
+
+        begin(&patient);
+        warm_up();
+        fault_server_order(&server, "{'fault':'silent'}");
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
+                                         must_not_be_called, &job, &job.job),
+                         0);
+        while (fetch_counters(fetch)->hedges == 0)
+                uv_run(&harness.loop, UV_RUN_ONCE);
+        fetch_job_free(job.job);
+        end(); /* asserts that no ticket is left */
+}
+END_TEST
+
 /* ---- A store that answers when the test says ---- */
 
 struct store_read {
@@ -585,10 +678,11 @@ START_TEST(local_files_are_fetched) {
 }
 END_TEST
 
-RUNNER_MAIN("fetch/fetch", passing_faults_are_overcome, lasting_faults_end_at_once,
-            gives_up_after_tries, gives_up_after_time, progress_resets_the_count,
-            partial_bytes_survive_failure, changed_object_is_read_anew_once,
-            growing_object_is_read_as_far_as_it_goes, budget_is_never_passed,
-            window_is_never_passed, throttling_halves_the_window, free_at_every_moment,
-            buffer_outlives_a_read_that_hangs, hanging_read_is_given_up,
+RUNNER_MAIN("fetch/fetch", late_answer_is_asked_for_once_more, late_rest_is_put_behind_what_came,
+            hedge_that_fails_or_loses_changes_nothing, freed_job_takes_its_hedge_along,
+            passing_faults_are_overcome, lasting_faults_end_at_once, gives_up_after_tries,
+            gives_up_after_time, progress_resets_the_count, partial_bytes_survive_failure,
+            changed_object_is_read_anew_once, growing_object_is_read_as_far_as_it_goes,
+            budget_is_never_passed, window_is_never_passed, throttling_halves_the_window,
+            free_at_every_moment, buffer_outlives_a_read_that_hangs, hanging_read_is_given_up,
             short_answers_are_put_together, whole_object_begins_anew, local_files_are_fetched)
