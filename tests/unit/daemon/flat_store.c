@@ -140,7 +140,7 @@ void flat_store_add(struct flat_store *flat, const char *name, uint64_t size_byt
 }
 
 static void sort(struct flat_store *flat) {
-        if (!flat->is_sorted)
+        if (!flat->is_sorted && flat->count > 0)
                 qsort(flat->keys, flat->count, sizeof(flat->keys[0]), compare_keys);
         flat->is_sorted = true;
 }
