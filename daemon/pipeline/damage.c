@@ -180,10 +180,11 @@ static void decode_done(uv_work_t *work, int status) {
 
 static int damage_decode(struct damage_request *damage, struct feed *feed,
                          const struct fetch_result *result, uint64_t offset) {
+        const struct block_file current = feed_identity(feed);
         int r = 0;
 
         if (!damage->identity.url)
-                r = named_file_init(&damage->identity, &feed->identity);
+                r = named_file_init(&damage->identity, &current);
         if (!damage->memory)
                 damage->memory = aligned_alloc(EXTENT_ALIGNMENT, feed->pipeline->segment_bytes);
         if (r < 0 || !damage->memory)

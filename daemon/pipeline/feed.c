@@ -21,6 +21,48 @@
 #define RETRY_FIRST_NS (10 * 1000000000ull)
 #define RETRY_DOUBLINGS_MOST 6u
 
+struct block_file feed_identity(const struct feed *feed) {
+        const struct catalog_file *file = feed->file;
+
+        return (struct block_file){
+                .source_id = file->run->source->id,
+                .run_id = file->run->id,
+                .file_id = file->id,
+                .file_version = file->version,
+                .source_url = file->run->source->store->url,
+                .run_name = file->run->name.bytes,
+                .run_name_size = (uint32_t)file->run->name.size,
+                .path = file->path.bytes,
+                .path_size = (uint32_t)file->path.size,
+        };
+}
+
+int feed_need_work(struct feed *feed) {
+        struct feed_work *work;
+
+        if (feed->work)
+                return 0;
+        work = calloc(1, sizeof(*work));
+        if (!work)
+                return -ENOMEM;
+        work->feed = feed;
+        work->identity = feed_identity(feed);
+        list_init(&work->task.node);
+        work->task.owner = feed;
+        work->task.on_event = part_decode_on_task;
+        list_init(&work->reread.node);
+        feed->work = work;
+        return 0;
+}
+
+/* Nothing of it is under way any more, or it ends. */
+static void drop_work(struct feed *feed) {
+        if (feed->work)
+                list_remove(&feed->work->reread.node);
+        free(feed->work);
+        feed->work = NULL;
+}
+
 int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed **ret_feed) {
         struct feed *feed = calloc(1, sizeof(*feed));
         int r;
@@ -30,16 +72,6 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         feed->pipeline = pipeline;
         feed->file = file;
         feed->part_bytes = pipeline->options.part_bytes;
-        feed->identity = (struct block_file){
-                .source_id = file->run->source->id,
-                .run_id = file->run->id,
-                .file_id = file->id,
-                .source_url = file->run->source->store->url,
-                .run_name = file->run->name.bytes,
-                .run_name_size = (uint32_t)file->run->name.size,
-                .path = file->path.bytes,
-                .path_size = (uint32_t)file->path.size,
-        };
         list_init(&feed->cursors);
         list_init(&feed->waiters);
         list_init(&feed->hungry);
@@ -49,10 +81,6 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         list_init(&feed->refetches);
         list_init(&feed->kept);
         list_init(&feed->holding);
-        list_init(&feed->reread.node);
-        list_init(&feed->task.node);
-        feed->task.owner = feed;
-        feed->task.on_event = part_decode_on_task;
         file->blocks = feed;
         r = readers_add_feed(pipeline, feed);
         if (r < 0) {
@@ -94,6 +122,7 @@ void feed_free(struct feed *feed) {
         list_remove(&feed->failed);
         list_remove(&feed->holding);
         feed->file->blocks = NULL;
+        drop_work(feed);
         free(feed);
 }
 
@@ -172,6 +201,8 @@ void feed_rest(struct feed *feed) {
         feed->late = false;
         feed->failures = 0;
         catalog_set_failure(file, NULL);
+        if (!feed->decoding && list_is_empty(&feed->parts))
+                drop_work(feed);
         if (file->listed_bytes == 0)
                 feed_settle(feed, CATALOG_EMPTY);
         else
@@ -222,9 +253,11 @@ void feed_restart(struct feed *feed) {
         feed->next = (struct block_position){ 0 };
         feed->search_offset = feed->issued_offset = feed->need_bytes = 0;
         feed->promised_end = 0;
-        feed->believed_offset = feed->reread.tries = 0;
+        feed->believed_offset = 0;
+        if (feed->work)
+                feed->work->reread.tries = 0;
         feed->head_bytes = feed->tail_bytes = 0;
-        feed->read_tag[0] = '\0';
+        feed->read_tag = 0;
         feed->checked = feed->no_ranges = feed->has_values = feed->late = false;
         feed->probe = file->listed_bytes == UINT64_MAX;
         feed->source_bytes_done = feed->extent_bytes_done = 0;
@@ -337,7 +370,7 @@ struct block_input feed_input(const struct feed *feed, const uint8_t *bytes, uin
         uint64_t listed = feed->file->listed_bytes;
 
         return (struct block_input){
-                .file = &feed->identity,
+                .file = feed->work ? &feed->work->identity : NULL,
                 .bytes = bytes,
                 .bytes_offset = offset,
                 .size_bytes = size,

@@ -21,10 +21,17 @@ struct reread {
         unsigned agreed;     /* reads in a row that were the same */
 };
 
+/* What a feed has only while parts of it are under way: most feeds rest. */
+struct feed_work {
+        struct feed *feed;
+        struct block_file identity; /* borrows the names of the catalog */
+        struct decoder_task task;   /* decodes the parts, one after the other */
+        struct reread reread;
+};
+
 struct feed {
         struct pipeline *pipeline;
         struct catalog_file *file;
-        struct block_file identity; /* borrows the names of the catalog */
         struct block_index index;
         struct list cursors; /* of the readers that want the file */
         struct list waiters; /* of the requests that wait until it is settled */
@@ -53,9 +60,9 @@ struct feed {
         unsigned head_bytes;
         uint8_t tail[16]; /* the bytes before next: what `checked` compares */
         unsigned tail_bytes;
-        char read_tag[64]; /* that answers have had */
+        uint64_t read_tag; /* that answers have had, as tag_hash() says; 0: none */
 
-        struct decoder_task task; /* decodes the parts, one after the other */
+        struct feed_work *work; /* NULL: no part is under way */
         bool decoding, bridging;
         bool paused; /* between two extents of the first part: it goes on when it is resumed */
         uint64_t held_at_ns; /* it began to hold something, or did so again (hold.h) */
@@ -71,7 +78,6 @@ struct feed {
         uint8_t *carry;
         uint64_t carry_offset, carry_bytes, carry_space;
 
-        struct reread reread;
         uint64_t believed_offset;                      /* damage that begins before is believed */
         uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
         unsigned failures;                             /* in a row */
@@ -80,6 +86,12 @@ struct feed {
         bool late;     /* its next records come after it had been settled without them */
         bool gone;     /* left storage: ends when its tasks do */
 };
+
+/* Makes its work, if it has none. -ENOMEM. */
+int feed_need_work(struct feed *feed);
+
+/* Who its extents are of now; borrows the names of the catalog. */
+struct block_file feed_identity(const struct feed *feed);
 
 /* -ENOMEM. */
 int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed **ret_feed);

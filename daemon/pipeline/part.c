@@ -127,6 +127,8 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
                 return FEED_E_ROOM;
         if (!part_has_place(feed))
                 return FEED_E_BUSY;
+        if (feed_need_work(feed) < 0)
+                return -ENOMEM;
         job = job_new(feed);
         if (!job)
                 return -ENOMEM;
@@ -177,7 +179,7 @@ static void part_learn_version(struct feed *feed, const struct job *job) {
         memcpy(feed->head, job->result.buffer, bytes);
         feed->head_bytes = (unsigned)bytes;
         feed->file->version = name_id_file_version(feed->head, bytes, feed->file->replacements);
-        feed->identity.file_version = feed->file->version;
+        feed->work->identity.file_version = feed->file->version;
         feed_tell_replaced(feed);
         readers_version_known(feed);
 }
@@ -193,14 +195,21 @@ static bool part_continues(const struct feed *feed, const struct job *job) {
                        feed->tail + sizeof(feed->tail) - feed->tail_bytes, feed->tail_bytes);
 }
 
+/* Tags are only compared, and there is one for each file: its hash does, and is an eighth as long. */
+static uint64_t tag_hash(const char *tag) {
+        uint64_t hash = name_id_source(tag);
+
+        return hash ? hash : 1;
+}
+
 /*
  * The answers of one version have one tag; a file that grows meanwhile gets another one, and must
  * then prove that it only grew.
  */
 static bool part_is_of_this_version(const struct feed *feed, const struct job *job) {
         return job->overlap_bytes > 0 || feed->no_ranges || feed->next.offset == 0 ||
-               !feed->read_tag[0] || !job->result.tag[0] ||
-               !strcmp(feed->read_tag, job->result.tag);
+               !feed->read_tag || !job->result.tag[0] ||
+               feed->read_tag == tag_hash(job->result.tag);
 }
 
 /* The server sends whole files only. Larger ones than fetch.whole_max cannot be read from it. */
@@ -258,7 +267,7 @@ bool part_accept(struct feed *feed, struct job *job) {
                 return false;
         }
         if (job->result.tag[0])
-                memcpy(feed->read_tag, job->result.tag, sizeof(feed->read_tag));
+                feed->read_tag = tag_hash(job->result.tag);
         if (file->listed_bytes == UINT64_MAX) {
                 file->listed_bytes = job->result.total_bytes != UINT64_MAX ? job->result.total_bytes
                                                                            : end;

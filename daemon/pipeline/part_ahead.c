@@ -111,12 +111,12 @@ static void finish(struct job *job) {
         struct feed *feed = job->feed;
 
         job->ahead = JOB_AHEAD_NEVER;
-        feed->task.input = job->task.input;
-        feed->task.input.file = &feed->identity;
-        feed->task.result = job->task.result;
-        feed->task.need_bytes = job->task.need_bytes;
-        feed->task.doubted = job->task.doubted;
-        job->on_taken_done(feed, &feed->task);
+        feed->work->task.input = job->task.input;
+        feed->work->task.input.file = &feed->work->identity;
+        feed->work->task.result = job->task.result;
+        feed->work->task.need_bytes = job->task.need_bytes;
+        feed->work->task.doubted = job->task.doubted;
+        job->on_taken_done(feed, &feed->work->task);
 }
 
 /* The part was given up while a decoder was at it. */
@@ -152,7 +152,7 @@ static void start(struct job *job, bool last) {
         struct feed *feed = job->feed;
         struct pipeline *pipeline = feed->pipeline;
 
-        job->identity = feed->identity;
+        job->identity = feed_identity(feed);
         job->task.input = feed_input(feed, job->result.buffer, job->offset, job->result.size_bytes);
         job->task.input.file = &job->identity;
         job->task.input.begin = (struct block_position){ .offset = job->first_record_offset };

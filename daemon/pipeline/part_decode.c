@@ -29,8 +29,8 @@ static void limit_task(struct feed *feed, const struct job *job) {
         uint64_t bytes = job->charged ? job->charged_segments * segment_bytes
                                       : job->committed_bytes;
 
-        feed->task.pause_within_record = !job->charged;
-        feed->task.pause_bytes = bytes > segment_bytes ? bytes - segment_bytes : 1;
+        feed->work->task.pause_within_record = !job->charged;
+        feed->work->task.pause_bytes = bytes > segment_bytes ? bytes - segment_bytes : 1;
 }
 
 /* resume: where it stopped in the same bytes before; NULL: it did not. */
@@ -44,9 +44,9 @@ static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uin
         input.believed_offset = feed->believed_offset;
         if (resume)
                 input.resume = *resume;
-        feed->task.input = input;
+        feed->work->task.input = input;
         feed->decoding = true;
-        decoder_pool_submit(feed->pipeline->pool, &feed->task);
+        decoder_pool_submit(feed->pipeline->pool, &feed->work->task);
         residency_grant(feed->pipeline);
 }
 
@@ -238,10 +238,10 @@ int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *ch
         job_commit(job, min_u64(room_bytes, feed_estimate(feed, end - feed->next.offset)), charged);
         if (feed->bridging)
                 submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
-                       feed->task.input.last, &feed->task.input.resume);
+                       feed->work->task.input.last, &feed->work->task.input.resume);
         else
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes,
-                       feed->task.input.last, &feed->task.input.resume);
+                       feed->work->task.input.last, &feed->work->task.input.resume);
         return 0;
 }
 

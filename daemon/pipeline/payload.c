@@ -111,7 +111,8 @@ static struct feed *payload_feed(const struct payload_request *payload) {
 }
 
 static void payload_decode(struct payload_request *payload, struct feed *feed) {
-        int r = named_file_init(&payload->identity, &feed->identity);
+        const struct block_file current = feed_identity(feed);
+        int r = named_file_init(&payload->identity, &current);
 
         payload->input = feed_input(feed, payload->result.buffer, payload->position.offset,
                                     payload->result.size_bytes);

@@ -137,7 +137,7 @@ static void refetch_decode(struct job *job) {
                 resume = job->task.input.resume;
         job->task.input = feed_input(job->feed, job->result.buffer, job->offset,
                                      job->result.size_bytes);
-        job->identity = job->feed->identity;
+        job->identity = feed_identity(job->feed);
         job->task.input.file = &job->identity;
         job->task.input.begin = block->begin;
         job->task.input.resume = resume;

@@ -19,15 +19,15 @@ static bool may_be_still_written(const struct feed *feed) {
 
 /* How many reads have to agree with the first one. */
 static unsigned reads_wanted(const struct feed *feed) {
-        bool writing = feed->task.doubted == DAMAGE_LENGTH_CRC ||
-                       feed->task.doubted == DAMAGE_ZEROS;
+        bool writing = feed->work->task.doubted == DAMAGE_LENGTH_CRC ||
+                       feed->work->task.doubted == DAMAGE_ZEROS;
 
         return writing && may_be_still_written(feed) ? 2 : 1;
 }
 
 static uint64_t back_off_ns(const struct feed *feed) {
         return reads_wanted(feed) > 1
-                       ? feed->pipeline->options.reread_ns << (2 * (feed->reread.agreed))
+                       ? feed->pipeline->options.reread_ns << (2 * (feed->work->reread.agreed))
                        : 0;
 }
 
@@ -69,17 +69,17 @@ static void reread_wait(struct feed *feed) {
         ask_for_part_again(feed);
         if (list_is_empty(&feed->parts))
                 return;
-        feed->reread.due_ns = uv_hrtime() + back_off_ns(feed);
-        list_append(&pipeline->rereading, &feed->reread.node);
+        feed->work->reread.due_ns = uv_hrtime() + back_off_ns(feed);
+        list_append(&pipeline->rereading, &feed->work->reread.node);
         if (!uv_is_active((uv_handle_t *)&pipeline->reread))
                 uv_timer_start(&pipeline->reread, on_timer, LOOK_MS, LOOK_MS);
 }
 
 void reread_doubt(struct feed *feed) {
-        const struct block_input *input = &feed->task.input;
+        const struct block_input *input = &feed->work->task.input;
         uint64_t begin = feed->next.offset, end = input->bytes_offset + input->size_bytes;
         const uint8_t *bytes = input->bytes + (begin - input->bytes_offset);
-        struct reread *reread = &feed->reread;
+        struct reread *reread = &feed->work->reread;
         bool again = reread->tries > 0 && reread->begin == begin;
         bool agrees = again && reread->end <= end &&
                       crc32c(bytes, reread->end - begin) == reread->crc32c;
@@ -101,16 +101,17 @@ void reread_doubt(struct feed *feed) {
 }
 
 void reread_drop(struct feed *feed) {
-        list_remove(&feed->reread.node);
+        if (feed->work)
+                list_remove(&feed->work->reread.node);
 }
 
 void reread_start_due(struct pipeline *pipeline) {
         uint64_t now = uv_hrtime();
 
         list_for_each(node, &pipeline->rereading) {
-                struct feed *feed = list_owner(node, struct feed, reread.node);
+                struct feed *feed = list_owner(node, struct feed_work, reread.node)->feed;
 
-                if (feed->reread.due_ns > now)
+                if (feed->work->reread.due_ns > now)
                         continue;
                 if (part_send(part_first(feed)) == 0)
                         list_remove(node);
