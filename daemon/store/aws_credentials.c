@@ -184,9 +184,8 @@ int aws_credentials_new_with(uv_loop_t *loop, const struct aws_source *const *so
 
 int aws_credentials_new(uv_loop_t *loop, struct credentials **ret_credentials) {
         static const struct aws_source *const sources[] = {
-                &aws_source_environment,
-                &aws_source_profile,
-                NULL,
+                &aws_source_environment, &aws_source_profile,  &aws_source_web_identity,
+                &aws_source_container,   &aws_source_instance, NULL,
         };
 
         return aws_credentials_new_with(loop, sources, ret_credentials);

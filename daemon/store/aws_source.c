@@ -2,10 +2,15 @@
 #include "daemon/store/aws_source.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/store/iso_time.h"
+
+#define AWS_FILE_MOST_BYTES (64u << 10)
 
 static bool copy(char **to, const char *text) {
         *to = text ? strdup(text) : NULL;
@@ -30,4 +35,64 @@ int aws_value_set(struct credentials_value *ret_value, const char *id, const cha
         }
         *ret_value = value;
         return 0;
+}
+
+const char *aws_variable(const char *name) {
+        const char *value = getenv(name);
+
+        return value && *value ? value : NULL;
+}
+
+const char *aws_setting(const struct aws_context *context, const char *key) {
+        const char *value = aws_profiles_get(context->profiles, "profile", context->profile, key);
+
+        return value && *value ? value : NULL;
+}
+
+int aws_read_file(const char *path, char **ret_text) {
+        CLEANUP(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+        char *text;
+        ssize_t size;
+
+        if (fd < 0)
+                return -errno;
+        text = malloc(AWS_FILE_MOST_BYTES + 1);
+        if (!text)
+                return -ENOMEM;
+        size = read(fd, text, AWS_FILE_MOST_BYTES + 1);
+        if (size < 0 || (size_t)size > AWS_FILE_MOST_BYTES) {
+                int error = size < 0 ? errno : EFBIG;
+
+                free(text);
+                return -error;
+        }
+        text[size] = '\0';
+        *ret_text = text;
+        return 0;
+}
+
+static int64_t time_of(json_t *time) {
+        int64_t ns;
+
+        if (json_is_integer(time))
+                return json_integer_value(time) / 1000;
+        if (!json_is_string(time))
+                return time ? INT64_MIN : CREDENTIALS_NEVER;
+        ns = iso_time_parse(json_string_value(time));
+        return ns == INT64_MIN ? ns : ns / 1000000000;
+}
+
+int aws_value_from_json(struct credentials_value *ret_value, const char *text, size_t size,
+                        const struct aws_json_names *names, const char *identity) {
+        json_t *root = json_loadb(text, size, 0, NULL);
+        const char *id = json_string_value(json_object_get(root, names->id));
+        const char *secret = json_string_value(json_object_get(root, names->secret));
+        const char *token = json_string_value(json_object_get(root, names->token));
+        int64_t expires_s = time_of(json_object_get(root, names->expiration));
+        int r = -EBADMSG;
+
+        if (id && secret && expires_s != INT64_MIN)
+                r = aws_value_set(ret_value, id, secret, token, expires_s, "%s", identity);
+        json_decref(root);
+        return r;
 }

@@ -14,6 +14,7 @@
 
 /* What a source may look at. Borrowed while it runs. */
 struct aws_context {
+        unsigned depth; /* of profiles that lead to each other */
         uv_loop_t *loop;
         const struct aws_profiles *profiles;
         const char *profile;
@@ -43,9 +44,44 @@ struct aws_source {
 };
 
 extern const struct aws_source aws_source_environment;
-extern const struct aws_source aws_source_profile;
+extern const struct aws_source aws_source_profile; /* whatever the profile says */
+extern const struct aws_source aws_source_web_identity;
+extern const struct aws_source aws_source_container;
+extern const struct aws_source aws_source_instance;
+
+/*
+ * What a profile may say, each in a file of its own; aws_source_profile chooses. start() is only
+ * called for a profile that says it.
+ */
+extern const struct aws_source aws_source_keys;    /* aws_access_key_id ... */
+extern const struct aws_source aws_source_role;    /* role_arn, with somebody else's credentials */
+extern const struct aws_source aws_source_sso;     /* sso_session, sso_start_url */
+extern const struct aws_source aws_source_process; /* credential_process */
+
+#define AWS_ROLES_DEEP 5 /* profiles that a role may lead through */
+
+/* NULL: it is not set, or empty. */
+const char *aws_variable(const char *name);
+
+/* A setting of the context's profile; NULL: it is not set. */
+const char *aws_setting(const struct aws_context *context, const char *key);
+
+/* The whole of a small file with a NUL, the caller's to wipe and free. -errno; -EFBIG. */
+int aws_read_file(const char *path, char **ret_text);
 
 /* Fills a value with copies; texts may be NULL, identity is "format". -ENOMEM. */
 int aws_value_set(struct credentials_value *ret_value, const char *id, const char *secret,
                   const char *token, int64_t expires_s, const char *identity_format, ...)
         __attribute__((format(printf, 6, 7)));
+
+/* The names that an answer has for the parts of a value. */
+struct aws_json_names {
+        const char *id, *secret, *token, *expiration;
+};
+
+/*
+ * Fills a value from JSON. A time is ISO 8601, or milliseconds since 1970. -EBADMSG: it is no such
+ * answer; -ENOMEM.
+ */
+int aws_value_from_json(struct credentials_value *ret_value, const char *text, size_t size,
+                        const struct aws_json_names *names, const char *identity);

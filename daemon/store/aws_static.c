@@ -6,12 +6,6 @@
 #include "common/base.h"
 #include "daemon/store/aws_source.h"
 
-static const char *variable(const char *name) {
-        const char *value = getenv(name);
-
-        return value && *value ? value : NULL;
-}
-
 /* An access key's id is no secret, but its end is enough to tell it from others. */
 static const char *tail_of(const char *id) {
         size_t size = strlen(id);
@@ -22,8 +16,8 @@ static const char *tail_of(const char *id) {
 static int environment(const struct aws_context *context, struct credentials_value *ret_value,
                        char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                        struct aws_run **ret_run) {
-        const char *id = variable("AWS_ACCESS_KEY_ID");
-        const char *secret = variable("AWS_SECRET_ACCESS_KEY");
+        const char *id = aws_variable("AWS_ACCESS_KEY_ID");
+        const char *secret = aws_variable("AWS_SECRET_ACCESS_KEY");
         int r;
 
         (void)context;
@@ -35,41 +29,32 @@ static int environment(const struct aws_context *context, struct credentials_val
                          id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
                 return AWS_ABSENT;
         }
-        r = aws_value_set(ret_value, id, secret, variable("AWS_SESSION_TOKEN"), CREDENTIALS_NEVER,
-                          "access key ...%s (environment)", tail_of(id));
+        r = aws_value_set(ret_value, id, secret, aws_variable("AWS_SESSION_TOKEN"),
+                          CREDENTIALS_NEVER, "access key ...%s (environment)", tail_of(id));
         return r < 0 ? r : AWS_READY;
 }
 
 const struct aws_source aws_source_environment = { .name = "environment", .start = environment };
 
-static int profile(const struct aws_context *context, struct credentials_value *ret_value,
-                   char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
-                   struct aws_run **ret_run) {
-        const char *id = aws_profiles_get(context->profiles, "profile", context->profile,
-                                          "aws_access_key_id");
-        const char *secret = aws_profiles_get(context->profiles, "profile", context->profile,
-                                              "aws_secret_access_key");
-        const char *token = aws_profiles_get(context->profiles, "profile", context->profile,
-                                             "aws_session_token");
+static int keys(const struct aws_context *context, struct credentials_value *ret_value,
+                char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                struct aws_run **ret_run) {
+        const char *id = aws_setting(context, "aws_access_key_id");
+        const char *secret = aws_setting(context, "aws_secret_access_key");
         int r;
 
         (void)on_done;
         (void)userdata;
         (void)ret_run;
-        if (!aws_profiles_have(context->profiles, "profile", context->profile)) {
-                snprintf(why, AWS_WHY_BYTES, "there is no profile %s in %s or %s", context->profile,
-                         context->profiles->paths[0] ? context->profiles->paths[0] : "?",
-                         context->profiles->paths[1] ? context->profiles->paths[1] : "?");
-                return AWS_ABSENT;
-        }
         if (!id || !secret) {
                 snprintf(why, AWS_WHY_BYTES, "profile %s has no %s", context->profile,
                          id ? "aws_secret_access_key" : "aws_access_key_id");
                 return AWS_ABSENT;
         }
-        r = aws_value_set(ret_value, id, secret, token, CREDENTIALS_NEVER,
-                          "access key ...%s (profile %s)", tail_of(id), context->profile);
+        r = aws_value_set(ret_value, id, secret, aws_setting(context, "aws_session_token"),
+                          CREDENTIALS_NEVER, "access key ...%s (profile %s)", tail_of(id),
+                          context->profile);
         return r < 0 ? r : AWS_READY;
 }
 
-const struct aws_source aws_source_profile = { .name = "profile", .start = profile };
+const struct aws_source aws_source_keys = { .name = "profile", .start = keys };

@@ -55,11 +55,11 @@ class Moto:
             env={**os.environ, "MOTO_S3_CUSTOM_ENDPOINTS": self.url, "INITIAL_NO_AUTH_ACTION_COUNT": "1000000"})
         try:
             self._wait_until_ready()
-            self._client = lambda service, key="x", secret="x": boto3.client(
+            self.client = lambda service, key="x", secret="x": boto3.client(
                 service, endpoint_url=self.url, region_name=REGION, aws_access_key_id=key, aws_secret_access_key=secret)
-            self.iam = self._client("iam")
+            self.iam = self.client("iam")
             self.key, self.secret = self.user([EVERYTHING])
-            self.s3 = self._client("s3", self.key, self.secret)
+            self.s3 = self.client("s3", self.key, self.secret)
             place = {} if self.region == REGION else {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
             self.s3.create_bucket(Bucket=self.bucket, **place)
         except BaseException:
