@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/store/mount.h"
+
 #include "daemon/store/price.h"
 
 struct store;
@@ -171,6 +173,10 @@ struct store {
         bool has_shared_tags;
         /* tags of a listing are inodes: they stay while a file is written to */
         bool tags_name_files;
+        /* what a file system's root is on; type "" while that is not known, or no file system */
+        struct mount mount;
+        /* how changes are heard of beside listings, for people; NULL: not at all */
+        const char *events;
         /* a read has no deadline of its own: a thread may wait in the kernel for ever */
         bool reads_hang;
 };
@@ -210,6 +216,14 @@ struct store_operations {
          * The store is freed then.
          */
         void (*close)(struct store *store, void (*on_closed)(void *userdata), void *userdata);
+        /*
+         * From now on on_change is called when something may have changed below the source, as soon
+         * as that is known; is_deletion: something may be gone. A hint: listings stay the truth.
+         * NULL: not any more. The operation is NULL where a store has no such thing; -errno: it
+         * cannot now.
+         */
+        int (*watch)(struct store *store, void (*on_change)(void *userdata, bool is_deletion),
+                     void *userdata);
 };
 
 /*

@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/log.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/types.h"
 #include "daemon/store/walk.h"
@@ -32,6 +33,8 @@ struct store_file {
         struct work_pool *pool;
         unsigned busy; /* reads and walks that threads have in hands */
         struct store_list *list;
+        struct notify *notify; /* NULL: nobody has listened so far */
+        bool told_mount;
         uv_timer_t watch; /* runs while a listing does */
         uint64_t watched_progress;
         bool closing;
@@ -233,11 +236,42 @@ static void on_unreadable(void *userdata, const char *directory, size_t size,
         list->callbacks.on_unreadable(list->userdata, directory, size, failure);
 }
 
+/* Once: that a mount is slow is its kernel's doing, and there is a way around it. */
+static void tell_mount(struct store_file *file) {
+        const struct mount *mount = &file->store.mount;
+
+        if (file->told_mount || mount->is_local)
+                return;
+        file->told_mount = true;
+        if (strncmp(mount->type, "fuse", 4) != 0)
+                log_info("source is on a network file system: changes are found by polling",
+                         "source=%s type=%s", file->store.url, mount->type);
+        else
+                log_warning("source is on a FUSE mount: the kernel runs few reads of it at a time",
+                            "source=%s type=%s max_background=%u way_out=\"%s%s\"", file->store.url,
+                            mount->type, mount->max_background,
+                            mount->native[0] ? "name the bucket itself: "
+                                             : "raise max_background of the mount",
+                            mount->native);
+}
+
+/* What the walk has found out of the file system. */
+static void note_mount(struct store_file *file, const struct walk *walk) {
+        const struct mount *mount = walk_mount(walk);
+
+        if (!mount)
+                return;
+        file->store.mount = *mount;
+        file->store.events = file->notify && mount->is_local ? notify_state(file->notify) : NULL;
+        tell_mount(file);
+}
+
 static void on_walked(void *userdata, const struct store_failure *failure,
                       const struct store_list_counts *counts) {
         struct store_list *list = userdata;
         struct store_list ended = *list;
 
+        note_mount(list->file, list->walk);
         list_ended(list);
         ended.callbacks.on_done(ended.userdata, failure, counts);
 }
@@ -280,7 +314,8 @@ static int file_list(struct store *store, const struct store_list_range *range,
         list->file = file;
         list->callbacks = *callbacks;
         list->userdata = userdata;
-        r = walk_start(file->pool, store->url, &own, list, on_walk_released, file, &list->walk);
+        r = walk_start(file->pool, file->notify, store->url, &own, list, on_walk_released, file,
+                       &list->walk);
         if (r < 0) {
                 free(list);
                 return r;
@@ -298,6 +333,24 @@ static void file_list_cancel(struct store_list *list) {
 
         list_ended(list);
         walk_cancel(walk);
+}
+
+/* ---- Watching ---- */
+
+static int file_watch(struct store *store, void (*on_change)(void *userdata, bool is_deletion),
+                      void *userdata) {
+        struct store_file *file = (struct store_file *)store;
+        int r;
+
+        if (!file->notify && on_change) {
+                r = notify_new(file->watch.loop, 0, &file->notify);
+                if (r < 0)
+                        return r;
+                file->open_handles++;
+        }
+        if (file->notify)
+                notify_listen(file->notify, on_change, userdata);
+        return 0;
 }
 
 /* ---- Life ---- */
@@ -325,8 +378,11 @@ static void on_watch_closed(uv_handle_t *handle) {
 }
 
 static void maybe_close_pool(struct store_file *file) {
-        if (file->closing && file->busy == 0)
-                work_pool_close(file->pool, on_part_closed, file);
+        if (!file->closing || file->busy > 0)
+                return;
+        if (file->notify) /* walks may have had it */
+                notify_close(file->notify, on_part_closed, file);
+        work_pool_close(file->pool, on_part_closed, file);
 }
 
 static void file_close(struct store *store, void (*on_closed)(void *userdata), void *userdata) {
@@ -337,6 +393,8 @@ static void file_close(struct store *store, void (*on_closed)(void *userdata), v
         if (file->list)
                 file_list_cancel(file->list);
         file->closing = true;
+        if (file->notify)
+                notify_listen(file->notify, NULL, NULL);
         uv_close((uv_handle_t *)&file->watch, on_watch_closed);
         maybe_close_pool(file);
 }
@@ -346,6 +404,7 @@ static const struct store_operations operations = {
         .list_cancel = file_list_cancel,
         .read = file_read,
         .read_cancel = file_read_cancel,
+        .watch = file_watch,
         .close = file_close,
 };
 

@@ -18,7 +18,9 @@
 #include "daemon/store/event_name.h"
 #include "daemon/store/failure.h"
 
-#define WALK_BATCH 128 /* names that one piece of work looks at */
+#define WALK_BATCH 128         /* names that one piece of work looks at */
+#define WALK_BATCH_SLOW 8      /* where looking takes long: first so many, then each by itself */
+#define WALK_PIECES_ENOUGH 512 /* more than threads: nothing is gained by more */
 #define WALK_DIRECTORIES_MOST 1000000
 #define WALK_DEPTH_MOST 256
 #define WALK_SLOW_NS 1000000
@@ -51,6 +53,7 @@ struct piece {
         struct walk *walk;
         struct directory *directory;
         struct names names;       /* a scan finds them; a look gets them */
+        size_t left_at;           /* of names: what is behind has not been looked at */
         struct names directories; /* below this one */
         struct found *found;
         size_t found_count;
@@ -62,13 +65,16 @@ struct piece {
 
 struct walk {
         struct work_pool *pool;
+        struct notify *notify;
         char *root;
+        struct mount mount; /* of the root, when that is scanned */
         struct store_list_callbacks callbacks;
         void *userdata;
         void (*on_released)(void *owner);
         void *owner;
         unsigned pieces; /* in hands of the pool */
         unsigned directories;
+        uint64_t handed; /* pieces so far */
         struct store_list_counts counts;
         struct store_failure failure;
         bool finished; /* no further callback */
@@ -77,7 +83,7 @@ struct walk {
 
 static int names_add(struct names *names, const char *name, size_t size) {
         if (names->space - names->size < size + 1) {
-                size_t space = max_u64(names->space * 2, align_up(names->size + size + 1, 1024));
+                size_t space = max_u64(names->space * 2, align_up(names->size + size + 1, 64));
                 char *bytes = realloc(names->bytes, space);
 
                 if (!bytes)
@@ -184,13 +190,20 @@ static int look_at(struct piece *piece, const char *name) {
         return 0;
 }
 
+/* Where looking takes long, the rest is left to other threads. */
 static void look_run(struct work *work) {
         struct piece *piece = list_owner(work, struct piece, work);
+        uint64_t begin_ns = uv_hrtime();
         int r = 0;
 
-        names_for_each(name, &piece->names) {
-                if (r == 0 && !atomic_load_explicit(&piece->walk->stop, memory_order_relaxed))
-                        r = look_at(piece, name);
+        while (r == 0 && piece->left_at < piece->names.size &&
+               !atomic_load_explicit(&piece->walk->stop, memory_order_relaxed)) {
+                const char *name = piece->names.bytes + piece->left_at;
+
+                piece->left_at += strlen(name) + 1;
+                r = look_at(piece, name);
+                if (uv_hrtime() - begin_ns > WALK_SLOW_NS)
+                        break;
         }
         piece->error = -r;
 }
@@ -251,6 +264,10 @@ static int scan(struct piece *piece) {
                 return scan_root_file(piece);
         if (fd < 0 || fstat(fd, &stat_now) < 0)
                 return -errno;
+        if (!piece->directory->parent)
+                mount_look(fd, path, &piece->walk->mount);
+        if (piece->walk->notify && piece->walk->mount.is_local)
+                notify_add(piece->walk->notify, path);
         piece->directory->device = stat_now.st_dev;
         piece->directory->inode = stat_now.st_ino;
         if (is_loop(piece->directory))
@@ -271,9 +288,13 @@ static void scan_run(struct work *work) {
         if (atomic_load_explicit(&piece->walk->stop, memory_order_relaxed))
                 return;
         piece->error = -scan(piece);
+        if (piece->root_is_file)
+                piece->left_at = piece->names.size;
         if (piece->error == 0 && !piece->root_is_file && piece->names.count <= WALK_BATCH) {
                 look_run(work);
-                if (piece->found_count == 0 && !piece->look_error) {
+                if (piece->found_count == 0 && !piece->look_error &&
+                    piece->left_at == piece->names.size) {
+                        piece->left_at = 0;
                         free(piece->names.bytes);
                         piece->names = none;
                 }
@@ -349,7 +370,7 @@ static int hand_over(struct walk *walk, struct piece *take_piece) {
                 return r;
         }
         walk->pieces++;
-        walk->counts.requests++;
+        walk->handed++;
         return 0;
 }
 
@@ -367,24 +388,47 @@ static int descend(struct walk *walk, struct directory *parent, const char *name
         r = piece_new(walk, directory, true, &piece);
         if (r == 0)
                 r = hand_over(walk, piece);
-        if (r == 0)
+        if (r == 0) {
                 walk->directories++;
+                walk->counts.requests++;
+        }
         return r;
 }
 
-/* Hands the names of a large directory out in batches. */
-static int look_at_all(struct walk *walk, const struct piece *scanned) {
+/* How many of the names that are left one piece of work gets. */
+static size_t batch_of(const struct walk *walk, const struct piece *piece, size_t left) {
+        if (piece->left_at == 0)
+                return WALK_BATCH; /* nothing was looked at so far */
+        if (walk->pieces >= WALK_PIECES_ENOUGH)
+                return left;
+        return left > WALK_BATCH_SLOW ? WALK_BATCH_SLOW : 1;
+}
+
+static size_t count_left(const struct piece *piece) {
+        size_t count = 0;
+
+        for (size_t at = piece->left_at; at < piece->names.size; count++)
+                at += strlen(piece->names.bytes + at) + 1;
+        return count;
+}
+
+/* Hands the names out that have not been looked at, in batches. */
+static int look_at_rest(struct walk *walk, const struct piece *looked) {
+        size_t most = batch_of(walk, looked, count_left(looked));
         struct piece *batch = NULL;
         int r = 0;
 
-        names_for_each(name, &scanned->names) {
+        for (size_t at = looked->left_at; at < looked->names.size;) {
+                const char *name = looked->names.bytes + at;
+
+                at += strlen(name) + 1;
                 if (!batch) {
-                        scanned->directory->refs++;
-                        r = piece_new(walk, scanned->directory, false, &batch);
+                        looked->directory->refs++;
+                        r = piece_new(walk, looked->directory, false, &batch);
                 }
                 if (r == 0)
                         r = names_add(&batch->names, name, strlen(name));
-                if (r == 0 && batch->names.count == WALK_BATCH)
+                if (r == 0 && batch->names.count == most)
                         r = hand_over(walk, steal_pointer(&batch));
                 if (r < 0)
                         break;
@@ -473,8 +517,8 @@ static void on_scanned(struct work *work) {
                 tell_unreadable(walk, piece->directory, "", piece->error);
         if (r == 0)
                 r = tell_found(walk, piece);
-        if (r == 0 && !walk->finished && piece->names.count > WALK_BATCH)
-                r = look_at_all(walk, piece);
+        if (r == 0 && !walk->finished)
+                r = look_at_rest(walk, piece);
         piece_ended(walk, piece, r);
 }
 
@@ -485,10 +529,12 @@ static void on_looked(struct work *work) {
 
         if (!walk->finished && walk->failure.class == STORE_OK && r == 0)
                 r = tell_found(walk, piece);
+        if (!walk->finished && walk->failure.class == STORE_OK && r == 0)
+                r = look_at_rest(walk, piece);
         piece_ended(walk, piece, r);
 }
 
-int walk_start(struct work_pool *pool, const char *root,
+int walk_start(struct work_pool *pool, struct notify *notify, const char *root,
                const struct store_list_callbacks *callbacks, void *userdata,
                void (*on_released)(void *owner), void *owner, struct walk **ret_walk) {
         struct walk *walk = calloc(1, sizeof(*walk));
@@ -497,6 +543,7 @@ int walk_start(struct work_pool *pool, const char *root,
         if (!walk)
                 return -ENOMEM;
         walk->pool = pool;
+        walk->notify = notify;
         walk->callbacks = *callbacks;
         walk->userdata = userdata;
         walk->on_released = on_released;
@@ -524,6 +571,10 @@ void walk_fail(struct walk *walk, const struct store_failure *failure) {
         release_if_idle(walk);
 }
 
+const struct mount *walk_mount(const struct walk *walk) {
+        return walk->mount.type[0] ? &walk->mount : NULL;
+}
+
 uint64_t walk_progress(const struct walk *walk) {
-        return walk->counts.requests - walk->pieces;
+        return walk->handed - walk->pieces;
 }

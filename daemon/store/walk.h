@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "daemon/store/mount.h"
+#include "daemon/store/notify.h"
 #include "daemon/store/store.h"
 #include "daemon/store/work_pool.h"
 
@@ -16,9 +18,10 @@ struct walk;
  * Walks everything under root, or root itself if it is an event file. The callbacks are those of
  * store_operations.list(). The walk is freed after its last callback or by walk_cancel(), but for
  * what threads still have in hands. on_released is called when no thread has, after everything
- * else; the pool must live until then.
+ * else; the pool must live until then, and so must notify (NULL: nobody listens), which gets each
+ * directory before it is read, if the file system is a local one.
  */
-int walk_start(struct work_pool *pool, const char *root,
+int walk_start(struct work_pool *pool, struct notify *notify, const char *root,
                const struct store_list_callbacks *callbacks, void *userdata,
                void (*on_released)(void *owner), void *owner, struct walk **ret_walk);
 
@@ -26,6 +29,9 @@ void walk_cancel(struct walk *walk);
 
 /* Ends a walk with on_done and this failure: the file system does not answer. */
 void walk_fail(struct walk *walk, const struct store_failure *failure);
+
+/* What the root is on; NULL while that is not known, or the root is a file. */
+const struct mount *walk_mount(const struct walk *walk);
 
 /* Grows with every piece of work that the file system has answered. */
 uint64_t walk_progress(const struct walk *walk);

@@ -98,6 +98,17 @@ static void fake_close(struct store *store, void (*on_closed)(void *userdata), v
         uv_close((uv_handle_t *)&fake->handle, on_handle_closed);
 }
 
+static int fake_watch(struct store *store, void (*on_change)(void *userdata, bool is_deletion),
+                      void *userdata) {
+        struct fake_store *fake = (struct fake_store *)store;
+
+        if (!fake->tells)
+                return -ENOTSUP;
+        fake->on_change = on_change;
+        fake->change_userdata = userdata;
+        return 0;
+}
+
 struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
         static const struct store_operations operations = {
                 .list = fake_list,
@@ -105,6 +116,7 @@ struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
                 .read = fake_read,
                 .read_cancel = fake_read_cancel,
                 .close = fake_close,
+                .watch = fake_watch,
         };
         struct fake_store *fake = calloc(1, sizeof(*fake));
 

@@ -34,6 +34,9 @@ struct fake_store {
         unsigned read_count, reads_made;
         uint64_t bytes_read; /* asked for by them */
         uint64_t bytes_sent; /* that answers had */
+        bool tells;          /* it can say when something changes, and to whom it does */
+        void (*on_change)(void *userdata, bool is_deletion);
+        void *change_userdata;
         void (*on_closed)(void *userdata);
         void *closed_userdata;
 };
