@@ -139,6 +139,24 @@ static void print_source(const json_t *source, const struct run_counts *counts) 
         putchar('\n');
 }
 
+/* A FUSE mount is slower than what it mounts: what to do about it. */
+static void print_mount(const json_t *mount) {
+        const char *type = text_of(mount, "type", ""), *native = text_of(mount, "native", "");
+        int64_t most = number_of(mount, "max_background");
+
+        if (strncmp(type, "fuse", 4) != 0)
+                return;
+        printf("  on %s: the kernel runs ", type);
+        if (most > 0)
+                printf("at most %lld", (long long)most);
+        else
+                fputs("few", stdout);
+        fputs(" reads of it at a time", stdout);
+        if (native[0])
+                printf("; %s is read without it", native);
+        putchar('\n');
+}
+
 /* Names what is wrong with a source; the exit code that stands for it. */
 static int judge_source(const json_t *source) {
         json_t *error = json_object_get(source, "error");
@@ -193,6 +211,7 @@ static int print_sources(struct hr_connection *connection, const json_t *status)
                 if (r)
                         return r;
                 print_source(source, &counts);
+                print_mount(json_object_get(source, "mount"));
         }
         if (count == 0)
                 puts("no sources");

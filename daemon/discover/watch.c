@@ -23,6 +23,10 @@
 #define GIVE_UP_NS (120 * 1000000000ull)
 #define MISSING_MS 2000
 #define MISSING_GONE 2
+/* Between a listing and the next one that an event asks for: so many times what it has taken. */
+#define REST_SHARE 9
+#define REST_LEAST_MS 20
+#define REST_MOST_MS 1000
 #define FRESH_NS (2 * 1000000000ull) /* asked for again so soon: that listing will do */
 #define DAY_S 86400
 #define SEEN_REMEMBERED UINT64_MAX /* by no listing: as if by one of the run before */
@@ -49,6 +53,11 @@ struct watch {
         int64_t newest_ns;      /* mtime that this listing has seen; INT64_MIN: none */
         bool again;             /* another one is wanted after it */
         bool changed, missing, out_of_memory; /* seen by this listing */
+        bool hears;                   /* the store tells what happens, while somebody follows */
+        bool soon;                    /* it has told something since the last listing began */
+        bool deleted;                 /* likewise, that something may be gone */
+        bool confirmed;               /* this listing began after that: what it misses is gone */
+        uint64_t began_ns, rested_ns; /* the last listing; it has cost enough until then */
         unsigned tries;
         uint64_t failing_since_ns;
         void (*on_closed)(void *userdata);
@@ -144,6 +153,12 @@ static bool row_change(const struct catalog_file *file, const struct store_row *
         return true;
 }
 
+static void note_seen(const struct watch *watch, struct catalog_file *file) {
+        file->seen_listing = watch->recalling ? SEEN_REMEMBERED : watch->source->listings + 1;
+        file->is_remembered = watch->recalling;
+        file->missing = 0;
+}
+
 static void take_row(struct catalog_file *file, const struct store_row *row) {
         file->mtime_ns = row->mtime_ns;
         memcpy(file->tag, row->tag, sizeof(file->tag));
@@ -165,8 +180,7 @@ static bool file_is_excluded(struct watch *watch, struct catalog_file *file,
         catalog_set_excluded(file, why);
         if (!why)
                 return false;
-        file->seen_listing = watch->source->listings + 1;
-        file->missing = 0;
+        note_seen(watch, file);
         file->listed_bytes = row->size_bytes;
         take_row(file, row);
         return true;
@@ -185,9 +199,7 @@ static void on_row(void *userdata, const struct store_row *row) {
         if (file_is_excluded(watch, file, row))
                 return;
         news = row_change(file, row, &change);
-        file->seen_listing = watch->recalling ? SEEN_REMEMBERED : watch->source->listings + 1;
-        file->is_remembered = watch->recalling;
-        file->missing = 0;
+        note_seen(watch, file);
         if (row->mtime_ns > watch->newest_ns)
                 watch->newest_ns = row->mtime_ns;
         if (!news)
@@ -245,7 +257,8 @@ static void watch_look_for_missing(struct watch *watch) {
                         if (file->seen_listing == source->listings || file->state == CATALOG_GONE ||
                             !sweep_covers(watch->sweep, run) || file_is_unknown(source, file))
                                 continue;
-                        if (++file->missing >= MISSING_GONE || file->is_remembered) {
+                        if (++file->missing >= MISSING_GONE || file->is_remembered ||
+                            watch->confirmed) {
                                 watch->changed = true;
                                 recall_note(&watch->recall, true);
                                 watch->events->file_gone(watch->userdata, file);
@@ -258,7 +271,50 @@ static void watch_look_for_missing(struct watch *watch) {
         }
 }
 
+/* Something has happened: a listing at once, but for what the last one has cost. */
+static void watch_hurry(struct watch *watch) {
+        uint64_t now_ns = uv_hrtime();
+        uint64_t wait_ms = watch->rested_ns > now_ns ? (watch->rested_ns - now_ns) / 1000000 : 0;
+
+        if (!uv_is_active((uv_handle_t *)&watch->timer) ||
+            uv_timer_get_due_in(&watch->timer) > wait_ms)
+                watch_schedule(watch, wait_ms);
+}
+
+/* Where listings fail, their back-off says when. */
+static void on_store_changed(void *userdata, bool is_deletion) {
+        struct watch *watch = userdata;
+
+        watch->soon = true;
+        watch->deleted |= is_deletion;
+        if (!watch->listing && watch->tries == 0)
+                watch_hurry(watch);
+}
+
+/*
+ * The directories are known to the store when it has listed them. Whoever says when storage is to be
+ * looked at does not want it to be looked at in between.
+ */
+static void watch_hear(struct watch *watch, bool hears) {
+        struct store *store = watch->source->store;
+
+        if (hears == watch->hears || !store->operations->watch)
+                return;
+        if (hears && (watch->poll.interval_ns != POLL_AUTO ||
+                      (store->mount.type[0] && !store->mount.is_local)))
+                return;
+        watch->hears = hears;
+        if (store->operations->watch(store, hears ? on_store_changed : NULL, watch) < 0)
+                watch->hears = false;
+        else if (hears)
+                watch_now(watch);
+}
+
 static void watch_schedule_poll(struct watch *watch) {
+        if (watch->soon && !watch->again) {
+                watch_hurry(watch);
+                return;
+        }
         if (watch->again || watch->missing) {
                 watch_schedule(watch, watch->again ? 0 : MISSING_MS);
                 return;
@@ -327,6 +383,13 @@ static void watch_succeeded(struct watch *watch) {
         watch_schedule_poll(watch);
 }
 
+static uint64_t watch_rest_until(const struct watch *watch) {
+        uint64_t now_ns = uv_hrtime();
+        uint64_t rest_ms = REST_SHARE * (now_ns - watch->began_ns) / 1000000;
+
+        return now_ns + min_u64(max_u64(rest_ms, REST_LEAST_MS), REST_MOST_MS) * 1000000;
+}
+
 static void on_list_done(void *userdata, const struct store_failure *failure,
                          const struct store_list_counts *counts) {
         struct watch *watch = userdata;
@@ -336,6 +399,7 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
         bool complete = failure->class == STORE_OK && !watch->out_of_memory;
 
         watch->listing = false;
+        watch->rested_ns = watch_rest_until(watch);
         watch->source->attempts++;
         request_count_add(&watch->source->store->requests, REQUEST_LIST, counts->requests,
                           utc_s(watch));
@@ -383,6 +447,9 @@ static void watch_list(struct watch *watch) {
                 return;
         }
         uv_timer_stop(&watch->timer);
+        watch->began_ns = uv_hrtime();
+        watch->confirmed = watch->deleted;
+        watch->deleted = watch->soon = false;
         watch->again = watch->changed = watch->missing = watch->out_of_memory = false;
         watch->polling = watch->stopped = watch->full = false;
         watch->newest_ns = INT64_MIN;
@@ -464,6 +531,7 @@ void watch_set_interest(struct watch *watch, enum watch_interest interest) {
                 watch_schedule_poll(watch); /* at the pace of those who are there now */
         else if (is_followed)
                 watch_ask(watch);
+        watch_hear(watch, is_followed);
 }
 
 void watch_ask(struct watch *watch) {
@@ -502,6 +570,10 @@ const char *watch_polling_name(enum watch_polling polling) {
         return names[polling];
 }
 
+bool watch_hears(const struct watch *watch) {
+        return watch->hears;
+}
+
 uint64_t watch_wait_ms(const struct watch *watch) {
         return uv_is_active((const uv_handle_t *)&watch->timer) ? uv_timer_get_due_in(&watch->timer)
                                                                 : UINT64_MAX;
@@ -518,6 +590,7 @@ static void on_timer_closed(uv_handle_t *handle) {
 }
 
 void watch_close(struct watch *watch, void (*on_closed)(void *userdata), void *userdata) {
+        watch_hear(watch, false);
         watch_remember(watch, true);
         recall_deinit(&watch->recall);
         watch->sweep = sweep_free(watch->sweep);

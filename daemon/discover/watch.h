@@ -102,4 +102,7 @@ bool watch_misses_files(const struct watch *watch);
 
 void watch_set_interest(struct watch *watch, enum watch_interest interest);
 
+/* True while the store tells of changes beside the listings: somebody follows, and it can. */
+bool watch_hears(const struct watch *watch);
+
 void watch_close(struct watch *watch, void (*on_closed)(void *userdata), void *userdata);

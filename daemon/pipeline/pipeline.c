@@ -381,6 +381,7 @@ void pipeline_polling(const struct catalog_source *source, struct pipeline_polli
         *ret_polling = (struct pipeline_polling){
                 .state = watch_polling_name(watch_polling(source->watch)),
                 .wait_ms = watch_wait_ms(source->watch),
+                .events = watch_hears(source->watch) ? source->store->events : NULL,
         };
 }
 

@@ -93,8 +93,9 @@ int pipeline_add_source(struct pipeline *pipeline, const struct config_source *s
 void pipeline_ask(struct pipeline *pipeline);
 
 struct pipeline_polling {
-        const char *state; /* "on", "resting", "stopped", "off" (watch.h) */
-        uint64_t wait_ms;  /* until storage is looked at unasked; UINT64_MAX: it is not */
+        const char *state;  /* "on", "resting", "stopped", "off" (watch.h) */
+        uint64_t wait_ms;   /* until storage is looked at unasked; UINT64_MAX: it is not */
+        const char *events; /* "inotify": how changes are heard of; NULL: they are not */
 };
 
 void pipeline_polling(const struct catalog_source *source, struct pipeline_polling *ret_polling);

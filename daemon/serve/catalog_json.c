@@ -140,6 +140,18 @@ static json_t *unreadable(const struct catalog_source *source) {
         return list;
 }
 
+/* What a source is on that is no disk of this machine. */
+static json_t *mount(const struct mount *mount) {
+        json_t *object = json_object();
+        int failed = name_set(object, "type", mount->type, strlen(mount->type));
+
+        if (!failed && mount->max_background)
+                failed = set_number(object, "max_background", mount->max_background);
+        if (!failed && mount->native[0])
+                failed = name_set(object, "native", mount->native, strlen(mount->native));
+        return complete(object, failed);
+}
+
 json_t *catalog_json_source(const struct catalog_source *source,
                             const struct fetch_counters *counters) {
         struct catalog_totals totals = catalog_json_totals(source);
@@ -155,6 +167,8 @@ json_t *catalog_json_source(const struct catalog_source *source,
 
         if (!failed && source->watch)
                 failed = json_object_set_new(object, "polling", requests_json_polling(source));
+        if (!failed && source->store->mount.type[0] && !source->store->mount.is_local)
+                failed = json_object_set_new(object, "mount", mount(&source->store->mount));
         if (!failed && source->store->identity)
                 failed = name_set(object, "identity", source->store->identity,
                                   strlen(source->store->identity));

@@ -61,7 +61,8 @@ json_t *requests_json_polling(const struct catalog_source *source) {
         struct pipeline_polling polling;
 
         pipeline_polling(source, &polling);
-        return json_pack("{s:s, s:o}", "state", polling.state, "next_s",
+        return json_pack("{s:s, s:o, s:s*}", "state", polling.state, "next_s",
                          polling.wait_ms == UINT64_MAX ? json_null()
-                                                       : json_real((double)polling.wait_ms / 1e3));
+                                                       : json_real((double)polling.wait_ms / 1e3),
+                         "events", polling.events);
 }

@@ -575,6 +575,65 @@ START_TEST(stops_when_the_day_has_had_its_requests) {
 }
 END_TEST
 
+/*
+ * An event leads to a listing, as soon as the last one's cost allows; what happens while it runs, to
+ * another one. A file that is missing after a deletion was told of is gone at once.
+ */
+START_TEST(events_lead_to_listings) {
+        begin(POLL_AUTO);
+        LISTING({ "a/1", 10, 1 }, { "b/1", 10, 1 });
+        check_news("+a/1 +b/1 .");
+        store->tells = true;
+        store->store.mount.is_local = true;
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert(watch_hears(watch));
+        ck_assert_ptr_nonnull(store->on_change);
+        turn();
+        LISTING({ "a/1", 10, 1 }, { "b/1", 10, 1 }); /* which tells the store its directories */
+        check_news(".");
+        ck_assert_uint_gt(wait_ms(), 500);
+        store->on_change(store->change_userdata, false);
+        ck_assert_uint_le(wait_ms(), 20); /* the rest after a listing that took no time */
+        uv_run(&loop, UV_RUN_ONCE);
+        ck_assert_uint_eq(store->lists, 3);
+        store->on_change(store->change_userdata, true); /* while it runs */
+        LISTING({ "b/1", 10, 1 });
+        check_news("."); /* it began before the deletion */
+        ck_assert_uint_le(wait_ms(), 20);
+        uv_run(&loop, UV_RUN_ONCE);
+        ck_assert_uint_eq(store->lists, 4);
+        LISTING({ "b/1", 10, 1 });
+        check_news("-a/1 .");
+        store->on_change(store->change_userdata, true);
+        uv_run(&loop, UV_RUN_ONCE);
+        fake_store_unreadable(store, "b"); /* nobody knows whether it is there */
+        fake_store_listed(store, STORE_OK);
+        check_news(".");
+        watch_set_interest(watch, WATCH_NOBODY);
+        ck_assert_ptr_null(store->on_change);
+        ck_assert(!watch_hears(watch));
+        end();
+}
+END_TEST
+
+START_TEST(events_are_not_for_all) {
+        begin(POLL_NEVER);
+        LISTING({ "a/1", 10, 1 });
+        store->tells = true;
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_ptr_null(store->on_change); /* nobody wants it looked at */
+        end();
+        news[0] = '\0';
+        begin(POLL_AUTO);
+        LISTING({ "a/1", 10, 1 });
+        store->tells = true;
+        strcpy(store->store.mount.type, "nfs"); /* others' changes make no events there */
+        watch_set_interest(watch, WATCH_FOLLOWED);
+        ck_assert_ptr_null(store->on_change);
+        end();
+}
+END_TEST
+
 START_TEST(polls_at_the_configured_interval) {
         begin(250 * 1000000);
         LISTING({ "a/1", 1, 1 });
@@ -631,5 +690,6 @@ RUNNER_MAIN("discover/watch", tells_what_changed, what_may_be_another_file,
             a_change_that_cannot_be_kept_comes_again, polls_at_the_pace_of_who_is_there,
             rests_until_somebody_asks, wakes_for_who_follows, failures_rest_too,
             on_demand_lists_when_somebody_asks, never_lists_only_when_told_to,
-            stops_when_the_day_has_had_its_requests, polls_at_the_configured_interval,
+            stops_when_the_day_has_had_its_requests, events_lead_to_listings,
+            events_are_not_for_all, polls_at_the_configured_interval,
             a_request_meanwhile_is_not_lost, closes_at_any_moment)
