@@ -47,7 +47,7 @@ struct node {
         unsigned depth, tries;
         uint64_t retry_at_ms; /* uv_now() */
         struct http_request *request;
-        struct autoindex index;
+        void *parser;  /* NULL: none */
         uint8_t *body; /* what came in this turn */
         size_t body_size, body_space;
         uint64_t body_bytes;      /* in all */
@@ -68,6 +68,9 @@ struct http_listing {
         struct http_listing_place place;
         struct store_list_callbacks callbacks;
         void *userdata;
+        const struct http_index *index;
+        bool is_trial; /* of another way to list, after the first one was none */
+        struct store_failure first_failure; /* of that */
         struct list pending, retrying, active;
         unsigned in_flight, directories;
         struct store_list_counts counts;
@@ -79,13 +82,19 @@ struct http_listing {
 
 /* ---- Nodes ---- */
 
+static void node_drop_parser(struct node *node) {
+        if (node->parser)
+                node->listing->index->free(node->parser);
+        node->parser = NULL;
+}
+
 static void node_drop_body(struct node *node) {
         for (size_t i = 0; i < node->row_count; i++)
                 free(node->rows[i].name);
         free(node->rows);
         free(node->body);
         XXH3_freeState(node->hash_state);
-        autoindex_deinit(&node->index);
+        node_drop_parser(node);
         node->rows = NULL;
         node->body = NULL;
         node->hash_state = NULL;
@@ -341,7 +350,7 @@ static bool on_body(void *userdata, const struct http_answer *answer, const uint
                     size_t size) {
         struct node *node = userdata;
 
-        if (answer->status != 200)
+        if (answer->status != node->listing->index->status)
                 /* the text of an error: not kept */
                 return node->body_bytes + size <= AUTOINDEX_ENTRY_MOST_BYTES;
         node->body_bytes += size;
@@ -372,7 +381,7 @@ static void on_turn(void *userdata) {
         if (node->error || node->body_size == 0)
                 return;
         listing->calls++;
-        r = autoindex_feed(&node->index, node->body, node->body_size);
+        r = listing->index->feed(node->parser, node->body, node->body_size);
         listing->calls--;
         node->body_size = 0;
         if (r && node->error == 0)
@@ -386,8 +395,9 @@ static void set_body_failure(const struct node *node, int error,
 
         if (error == AUTOINDEX_E_NO_LISTING)
                 failure_set(ret_failure, STORE_PERMANENT, "no-listing",
-                            "Not a JSON listing (nginx: autoindex_format json): %s/%s", shown,
-                            node->path);
+                            node->listing->place.is_manifest ? "Not a manifest: %s%s"
+                                                             : "Not a listing: %s/%s",
+                            shown, node->path);
         else if (error == AUTOINDEX_E_TOO_LARGE)
                 failure_set(ret_failure, STORE_PERMANENT, "too-large",
                             "One entry of the listing is larger than %u KiB: %s/%s",
@@ -405,7 +415,7 @@ static void judge(struct node *node, const struct http_answer *answer,
         int r = node->error;
 
         *ret_failure = *transport;
-        if (answer->status != 200 && answer->status != 0) {
+        if (answer->status != node->listing->index->status && answer->status != 0) {
                 CLEANUP(freep) char *shown = NULL;
 
                 if (asprintf(&shown, "%s/%s", node->listing->place.shown, node->path) < 0)
@@ -421,7 +431,7 @@ static void judge(struct node *node, const struct http_answer *answer,
                             LISTING_BODY_MOST_BYTES >> 20, node->listing->place.shown, node->path);
         } else if (r || transport->class == STORE_OK) {
                 if (r == 0)
-                        r = autoindex_finish(&node->index);
+                        r = node->listing->index->finish(node->parser);
                 if (r)
                         set_body_failure(node, r, ret_failure);
         }
@@ -471,7 +481,7 @@ static bool take_listing(struct node *node, int *ret_error) {
         *ret_error = make_probe(node, &node->probe);
         if (*ret_error == 0 && node->probe) {
                 node->body_bytes = 0;
-                autoindex_deinit(&node->index);
+                node_drop_parser(node);
                 list_prepend(&listing->pending, &node->link);
                 return true;
         }
@@ -486,6 +496,40 @@ static int take_probe(struct node *node, const struct store_failure *failure) {
                 return 0;
         node->error = 0;
         return take_rows(node);
+}
+
+/*
+ * The first answer is no listing: perhaps the server lists in another way. True: that is tried with
+ * the same node.
+ */
+static bool try_another_way(struct node *node, const struct http_answer *answer,
+                            const struct store_failure *failure) {
+        struct http_listing *listing = node->listing;
+        bool is_none = strcmp(failure->code, "no-listing") == 0 || answer->status == 403 ||
+                       answer->status == 405 || answer->status == 501;
+
+        if (node->depth > 0 || listing->place.is_manifest || listing->is_trial ||
+            listing->index != &http_index_json || !is_none)
+                return false;
+        listing->first_failure = *failure;
+        node_drop_body(node);
+        listing->is_trial = true;
+        listing->index = &http_index_dav;
+        list_prepend(&listing->pending, &node->link);
+        return true;
+}
+
+/* The first directory could not be listed. */
+static void fail_listing(struct http_listing *listing, const struct store_failure *failure) {
+        listing->failure = listing->is_trial ? listing->first_failure : *failure;
+        if (listing->is_trial || strcmp(failure->code, "no-listing") == 0)
+                failure_advise(&listing->failure,
+                               listing->place.is_manifest
+                                       ? "a manifest is a JSON array of objects with \"name\", "
+                                         "\"size\" and \"mtime\""
+                                       : "the server must list as JSON (nginx: autoindex_format "
+                                         "json) or by WebDAV, or the URL must name a manifest "
+                                         "(.../files.json)");
 }
 
 static void on_done(void *userdata, const struct http_answer *answer,
@@ -505,12 +549,14 @@ static void on_done(void *userdata, const struct http_answer *answer,
                 r = take_probe(node, &failure);
         else if (failure.class == STORE_OK)
                 goes_on = take_listing(node, &r);
-        else if (try_again(node, &failure))
+        else if (try_again(node, &failure) || try_another_way(node, answer, &failure))
                 goes_on = true;
         else if (node->depth > 0)
                 tell_unreadable(node, "", 0, &failure);
         else
-                listing->failure = failure;
+                fail_listing(listing, &failure);
+        if (failure.class == STORE_OK && listing->is_trial && node->depth == 0)
+                *listing->place.index = listing->index;
         listing->calls--;
         if (r < 0)
                 failure_set_errno(&listing->failure, -r, listing->place.shown);
@@ -526,15 +572,20 @@ static int ask(struct node *node) {
                                                      .on_turn = on_turn,
                                                      .on_done = on_done };
         struct http_listing *listing = node->listing;
+        const struct http_index *index = listing->index;
         CLEANUP(freep) char *target = node_target(node);
-        struct http_query query = { .target = target };
+        CLEANUP(freep) char *path = target ? strndup(target, strcspn(target, "?")) : NULL;
+        struct http_query query = { .target = target,
+                                    .method = index->method,
+                                    .headers = index->headers,
+                                    .body = index->body,
+                                    .body_size = index->body ? strlen(index->body) : 0 };
 
         if (!node->hash_state)
                 node->hash_state = XXH3_createState();
-        if (!target || !node->hash_state)
+        if (!path || !node->hash_state || index->new (path, on_entry, node, &node->parser) < 0)
                 return -ENOMEM;
         XXH3_64bits_reset(node->hash_state);
-        autoindex_init(&node->index, on_entry, node);
         listing->counts.requests++;
         return http_client_send(listing->client, &query, &handler, node, &node->request);
 }
@@ -625,6 +676,7 @@ int http_listing_start(uv_loop_t *loop, struct http_client *client,
                 return -ENOMEM;
         listing->client = client;
         listing->place = *place;
+        listing->index = *place->index;
         listing->callbacks = *callbacks;
         listing->userdata = userdata;
         list_init(&listing->pending);

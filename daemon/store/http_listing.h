@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A listing over HTTP: a manifest in one request, or nginx's JSON autoindex, one request for each
- * directory, many at once. A directory that answers with the same listing as one above it is a loop
+ * A listing over HTTP: a manifest in one request, or nginx's JSON autoindex or WebDAV, one request
+ * for each directory, many at once. Which of the two a server has, its first answer tells; it costs
+ * one request more to find out, once. A directory that answers with the same listing as one above it is a loop
  * (a link to it), and is left out.
  */
 #pragma once
 
 #include "daemon/store/http_client.h"
+#include "daemon/store/http_index.h"
 #include "daemon/store/store.h"
 
 struct http_listing;
@@ -17,6 +19,8 @@ struct http_listing_place {
         const char *query; /* with its question mark, or "" */
         const char *shown; /* the URL for people */
         bool is_manifest;
+        /* how the server lists; the listing sets it when it finds out that it is another way */
+        const struct http_index **index;
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files behind a web server: listed by nginx's JSON autoindex, or by a manifest if the URL ends in
+ * Files behind a web server: listed by nginx's JSON autoindex, by WebDAV, or by a manifest if the URL ends in
  * ".json", and read by ranges.
  */
 #include "daemon/store/store_http.h"
@@ -24,6 +24,7 @@ struct store_http {
         struct http_url url;
         struct http_client *client;
         struct http_listing_place place;
+        const struct http_index *index; /* how the server lists */
         char *directory; /* encoded path in front of names, without a trailing slash */
         struct store_list *list;
         void (*on_closed)(void *userdata);
@@ -253,6 +254,7 @@ static int set_places(struct store_http *http) {
                 .query = http->url.query,
                 .shown = http->store.url,
                 .is_manifest = is_manifest(http->url.path),
+                .index = &http->index,
         };
         http->directory = strdup(http->url.path);
         if (!http->directory)
@@ -273,6 +275,7 @@ int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_op
         http->store.operations = &operations;
         http->store.window_start = STORE_HTTP_WINDOW_START;
         http->loop = loop;
+        http->index = &http_index_json;
         r = http_url_init(&http->url, url, ret_message);
         if (r == 0 && (r = source_url_normalize(url, &http->store.url)) == -EINVAL)
                 *ret_message = "the URL names no host";
