@@ -218,8 +218,7 @@ static const char *way_out_of(const char *reason) {
         } ways[] = {
                 { "ENOENT",
                   "is the name right? a relative path is taken from the current directory" },
-                { "404", "is the address right? the listing of a directory must be JSON (nginx: "
-                         "autoindex_format json)" },
+                { "404", "is the address right?" },
                 { "EACCES", "reading it needs the right to list the directory (r and x)" },
                 { "401", "the server wants a login: put it into the URL or ~/.netrc" },
                 { "403", "the server does not let this identity list it" },
@@ -229,6 +228,8 @@ static const char *way_out_of(const char *reason) {
                 { "ENOTDIR", "name the directory that holds the event files" },
         };
 
+        if (strchr(reason, '\n'))
+                return NULL; /* the daemon knows more, and has said it */
         if (is_reason(reason, "404") && strstr(reason, "tfevents"))
                 return "is it a file? on a web server name the directory that holds it";
         for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {

@@ -505,9 +505,11 @@ static int take_probe(struct node *node, const struct store_failure *failure) {
 static bool try_another_way(struct node *node, const struct http_answer *answer,
                             const struct store_failure *failure) {
         struct http_listing *listing = node->listing;
-        bool is_none = strcmp(failure->code, "no-listing") == 0 || answer->status == 403 ||
-                       answer->status == 405 || answer->status == 501;
+        static const long statuses[] = { 403, 404, 405, 501 }; /* of servers with no index at all */
+        bool is_none = strcmp(failure->code, "no-listing") == 0;
 
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+                is_none |= answer->status == statuses[i];
         if (node->depth > 0 || listing->place.is_manifest || listing->is_trial ||
             listing->index != &http_index_json || !is_none)
                 return false;

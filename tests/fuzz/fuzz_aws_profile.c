@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared files of AWS: whatever they hold, it is parsed within bounds. */
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/fuzz/fuzz.h"
 
 #include "daemon/store/aws_profile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct aws_profiles profiles = { 0 };
