@@ -34,6 +34,7 @@ struct credentials {
         bool refreshing;
         bool was_refused; /* the value is not given any more */
         uint64_t serial;
+        uint64_t requests;                          /* that nobody has counted yet */
         int64_t refresh_s;                          /* when the value is to be refreshed */
         uint64_t failed_ns, checked_ns, refused_ns; /* uv_hrtime(); 0: never */
         struct store_failure failure;               /* of the last refresh; class STORE_OK: none */
@@ -123,6 +124,7 @@ static void on_value(void *userdata, struct credentials_value *take_value,
                 credentials->has_value = true;
                 credentials->was_refused = false;
                 credentials->serial++;
+                credentials->requests += take_value->requests;
                 left_s = take_value->expires_s - now_s();
                 credentials->refresh_s = take_value->expires_s;
                 if (take_value->expires_s != CREDENTIALS_NEVER)
@@ -237,6 +239,13 @@ int credentials_new(uv_loop_t *loop, const struct credentials_provider *operatio
         credentials->turn.data = credentials;
         *ret_credentials = credentials;
         return 0;
+}
+
+uint64_t credentials_take_requests(struct credentials *credentials) {
+        uint64_t requests = credentials->requests;
+
+        credentials->requests = 0;
+        return requests;
 }
 
 static void on_timer_closed(uv_handle_t *handle) {

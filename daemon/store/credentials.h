@@ -27,6 +27,7 @@ struct credentials_value {
         char *identity;    /* for people: "assumed-role/Research (profile research)" */
         int64_t expires_s; /* since 1970; CREDENTIALS_NEVER */
         bool anonymous;    /* requests are not signed */
+        unsigned requests; /* that it took to get it, to whatever server */
 };
 
 /* Frees the strings, secrets overwritten before. */
@@ -79,6 +80,9 @@ void credentials_wait_cancel(struct credentials_wait *wait);
  * the refused one: come again. False: the provider was asked a moment ago and has no other.
  */
 bool credentials_refused(struct credentials *credentials, uint64_t serial);
+
+/* Requests for all values that came, since this was asked last. */
+uint64_t credentials_take_requests(struct credentials *credentials);
 
 /* Number of the value: grows with each new one. */
 uint64_t credentials_serial(const struct credentials *credentials);

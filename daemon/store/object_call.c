@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base.h"
 #include "daemon/store/failure.h"
@@ -153,6 +154,8 @@ int object_call_start(struct object_call *call) {
         if (!value)
                 return credentials_wait(store->credentials, on_ready, call, &call->wait);
         note_identity(store, value);
+        request_count_add(&store->store.requests, REQUEST_CREDENTIALS,
+                          credentials_take_requests(store->credentials), time(NULL));
         return send_with(call, value);
 }
 

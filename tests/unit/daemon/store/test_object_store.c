@@ -188,7 +188,7 @@ static bool file_has_changed;
 
 static void on_issue(uv_timer_t *timer) {
         struct issuer *issuer = timer->data;
-        struct credentials_value value = { .expires_s = CREDENTIALS_NEVER };
+        struct credentials_value value = { .expires_s = CREDENTIALS_NEVER, .requests = 3 };
         struct store_failure failure;
 
         if (issuer_fails) {
@@ -306,6 +306,7 @@ START_TEST(pages_follow_each_other) {
         ck_assert_str_eq(asked_place, "exp/|0||");
         ck_assert_str_eq(harness.store->identity, "somebody");
         ck_assert_uint_eq(issued, 1);
+        ck_assert_uint_eq(harness.store->requests.total[REQUEST_CREDENTIALS], 3);
         end();
 }
 END_TEST
