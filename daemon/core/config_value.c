@@ -120,7 +120,7 @@ static int store_poll(const struct config_key *key, const json_t *value, int64_t
         static const int64_t meant[] = { CONFIG_POLL_AUTO, CONFIG_POLL_ON_DEMAND,
                                          CONFIG_POLL_NEVER };
         double seconds;
-        unsigned word;
+        unsigned word = 0;
 
         if (store_word(key, value, &word) == 0) {
                 *field = meant[word];
@@ -154,7 +154,7 @@ static int store_place(const json_t *value, char **field) {
 /* Dollars for 1000 requests, kept as 10^-9 dollars for one. */
 static int store_price(const struct config_key *key, const json_t *value, uint64_t *field) {
         double dollars;
-        unsigned word;
+        unsigned word = 0;
 
         if (store_word(key, value, &word) == 0) {
                 *field = CONFIG_PRICE_AUTO;

@@ -74,8 +74,9 @@ struct catalog_file {
         struct store_failure *failure; /* NULL: none */
         unsigned missing;              /* complete listings in a row without it */
         uint64_t seen_listing;         /* number of the last listing that had it; 0: never */
-        bool is_remembered;            /* from the run before: no listing has had it yet */
-        void *blocks;                  /* of the pipeline */
+        /* from the run before: no listing has had it yet, so that its tag is no guard for reads */
+        bool is_remembered;
+        void *blocks; /* of the pipeline */
 };
 
 struct catalog_run {
