@@ -63,7 +63,7 @@ static void name_places(const char *path, const json_t *row, json_int_t damaged)
 static void name_error(const char *path, const json_t *error, const char *fallback) {
         const char *code = json_string_value(json_object_get(error, "code"));
         const char *message = json_string_value(json_object_get(error, "message"));
-        char text[320];
+        char text[640];
 
         if (code && message && strncmp(message, code, strlen(code)) != 0)
                 snprintf(text, sizeof(text), "cannot be read: %s %s", code, message);

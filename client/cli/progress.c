@@ -82,7 +82,7 @@ static void show_failing(const json_t *params) {
         const char *message = json_string_value(json_object_get(params, "message"));
         CLEANUP(freep)
         char *text = human_name(message ? message : "", message ? strlen(message) : 0);
-        char line[512];
+        char line[768];
         int count = snprintf(line, sizeof(line), "%s  %s %s; trying again", bar.name,
                              code ? code : "", text ? text : "");
 

@@ -227,7 +227,7 @@ static void on_file_failed(void *userdata, const struct catalog_file *file) {
         const struct store_failure *failure = file->failure ? file->failure : &unknown;
         struct server *server = userdata;
 
-        log_warning("file cannot be read", "source=%s path=%s code=%s message=\"%s\"",
+        log_warning("file cannot be read", "source=%s path=%s code=\"%s\" message=\"%s\"",
                     file->run->source->name, file->path.bytes, failure->code, failure->message);
         notify(server, "file_failed", add_failure(params_of_file(file), failure));
 }
@@ -235,7 +235,7 @@ static void on_file_failed(void *userdata, const struct catalog_file *file) {
 static void on_source_failing(void *userdata, const struct catalog_source *source) {
         struct server *server = userdata;
 
-        log_warning("source cannot be listed", "source=%s code=%s message=\"%s\"", source->name,
+        log_warning("source cannot be listed", "source=%s code=\"%s\" message=\"%s\"", source->name,
                     source->failure.code, source->failure.message);
         notify(server, "source_failing", add_failure(params_of(source), &source->failure));
 }

@@ -11,12 +11,12 @@
 #include "common/source_url.h"
 #include "daemon/store/aws_credentials.h"
 #include "daemon/store/aws_sign.h"
-#include "daemon/store/failure.h"
 #include "daemon/store/http_answer.h"
 #include "daemon/store/object_store.h"
 #include "daemon/store/percent.h"
 #include "daemon/store/price.h"
 #include "daemon/store/s3_error.h"
+#include "daemon/store/s3_failure.h"
 #include "daemon/store/s3_listing.h"
 #include "daemon/store/types.h"
 
@@ -173,13 +173,19 @@ static void on_header(struct object_store *store, struct object_reply *reply, co
 
 /* ---- Learning ---- */
 
+/* It becomes a part of the name of a host. */
+static bool is_region(const char *region) {
+        return region[0] &&
+               strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(region);
+}
+
 /* True: the bucket is in a region that was not known to be its. */
 static bool learn_region(struct s3 *s3, const struct object_reply *reply,
                          const struct s3_error *error) {
         const char *region = reply->region[0] ? reply->region : error->region;
         CLEANUP(freep) char *endpoint = NULL;
 
-        if (!region[0] || strcmp(region, s3->place.region) == 0)
+        if (!is_region(region) || strcmp(region, s3->place.region) == 0)
                 return false;
         snprintf(s3->place.region, sizeof(s3->place.region), "%s", region);
         endpoint = s3_place_endpoint(&s3->place);
@@ -196,118 +202,31 @@ static bool learn_clock(struct s3 *s3, const struct object_reply *reply) {
         return true;
 }
 
-/* ---- Errors in words ---- */
-
-static const char *identity_of(const struct object_store *store,
-                               const struct credentials_value *value) {
-        return value && value->identity ? value->identity
-               : store->store.identity  ? store->store.identity
-                                        : "nobody";
-}
-
-/* "403 AccessDenied on ListObjectsV2 prefix=exp/ (eu-west-1), as ..." */
-static void tell(struct s3 *s3, enum object_operation operation, enum store_failure_class class,
-                 const struct object_reply *reply, const struct s3_error *error, const char *thing,
-                 const struct credentials_value *value, struct store_failure *ret_failure) {
-        char status[24];
-        bool is_list = operation == OBJECT_LIST;
-
-        snprintf(status, sizeof(status), "%ld", reply->answer->status);
-        failure_set(ret_failure, class, error->code[0] ? error->code : status,
-                    "%s%s%s on %s%s (%s%s), as %s", status, error->code[0] ? " " : "", error->code,
-                    is_list ? "ListObjectsV2 prefix=" : "GetObject ",
-                    is_list ? s3->objects.prefix : thing,
-                    s3->place.custom ? s3->place.custom : s3->place.region, "",
-                    identity_of(&s3->objects, value));
-}
-
-static const char *partition_of(const struct s3 *s3) {
-        return strncmp(s3->place.region, "cn-", 3) == 0       ? "aws-cn"
-               : strncmp(s3->place.region, "us-gov-", 7) == 0 ? "aws-us-gov"
-                                                              : "aws";
-}
-
-static void advise_rights(const struct s3 *s3, struct store_failure *failure) {
-        const char *partition = partition_of(s3), *bucket = s3->place.bucket,
-                   *prefix = s3->objects.prefix;
-
-        failure_advise(failure,
-                       "needs s3:ListBucket on arn:%s:s3:::%s (s3:prefix %s*) and s3:GetObject on "
-                       "arn:%s:s3:::%s/%s*",
-                       partition, bucket, prefix, partition, bucket, prefix);
-}
-
-static void advise(const struct s3 *s3, enum s3_error_kind kind, const struct s3_error *error,
-                   const struct credentials_value *value, struct store_failure *failure) {
-        switch (kind) {
-        case S3_ERROR_DENIED:
-                if (!value || value->anonymous)
-                        failure_advise(failure, "no credentials were found: set AWS_PROFILE, or "
-                                                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
-                else
-                        advise_rights(s3, failure);
-                break;
-        case S3_ERROR_CREDENTIALS:
-                failure_advise(failure, "%s", error->message[0] ? error->message : "log in again");
-                break;
-        case S3_ERROR_NO_BUCKET:
-                failure_advise(failure, s3->place.custom
-                                                ? "look at the bucket's name and the endpoint "
-                                                  "(AWS_ENDPOINT_URL)"
-                                                : "look at the bucket's name");
-                break;
-        case S3_ERROR_REGION:
-                failure_advise(failure, "the bucket is in another region: set AWS_REGION");
-                break;
-        case S3_ERROR_CLOCK:
-                failure_advise(failure, "the clock of this machine is wrong");
-                break;
-        case S3_ERROR_ARCHIVED:
-                failure_advise(failure, "it must be restored before it can be read");
-                break;
-        case S3_ERROR_KMS:
-                failure_advise(failure,
-                               "needs kms:Decrypt on the key that the object is encrypted "
-                               "with: %s",
-                               error->message);
-                break;
-        default:
-                if (error->message[0])
-                        failure_advise(failure, "%s", error->message);
-        }
-}
-
-static enum store_failure_class class_of(enum s3_error_kind kind, long status) {
-        struct store_failure failure;
-
-        if (kind == S3_ERROR_TRANSIENT)
-                return STORE_TRANSIENT;
-        if (kind == S3_ERROR_THROTTLED)
-                return STORE_THROTTLED;
-        if (kind != S3_ERROR_OTHER)
-                return STORE_PERMANENT;
-        failure_set_status(&failure, status, "");
-        return failure.class;
-}
+/* ---- Errors ---- */
 
 static enum object_remedy judge(struct object_store *store, enum object_operation operation,
                                 const struct object_reply *reply, const char *thing,
                                 const struct credentials_value *value,
                                 struct store_failure *ret_failure) {
         struct s3 *s3 = s3_of(store);
-        enum s3_error_kind kind;
         struct s3_error error;
+        const struct s3_failure_context context = {
+                .operation = operation,
+                .place = &s3->place,
+                .prefix = store->prefix,
+                .thing = thing,
+                .identity = value && value->identity ? value->identity
+                            : store->store.identity  ? store->store.identity
+                                                     : "nobody",
+                .is_anonymous = !value || value->anonymous,
+                .status = reply->answer->status,
+                .error = &error,
+        };
+        enum s3_error_kind kind;
 
         s3_error_parse(reply->body, reply->body_size, &error);
-        kind = s3_error_kind(error.code);
-        if (kind == S3_ERROR_OTHER &&
-            (reply->answer->status == 301 || reply->answer->status == 307))
-                kind = S3_ERROR_REGION;
-        tell(s3, operation, class_of(kind, reply->answer->status), reply, &error, thing, value,
-             ret_failure);
-        if (kind == S3_ERROR_ARCHIVED)
-                snprintf(ret_failure->code, sizeof(ret_failure->code), "archived");
-        advise(s3, kind, &error, value, ret_failure);
+        kind = s3_failure_kind(&context);
+        s3_failure_set(ret_failure, &context);
         if (kind == S3_ERROR_CREDENTIALS)
                 return OBJECT_REFRESHES;
         if ((kind == S3_ERROR_REGION || reply->answer->status == 400) &&

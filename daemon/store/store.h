@@ -35,7 +35,7 @@ enum store_failure_class {
 
 struct store_failure {
         enum store_failure_class class;
-        char code[24];
+        char code[40];
         char message[480];       /* a line, and behind a newline perhaps what to do about it */
         uint64_t retry_after_ms; /* 0: not said */
 };

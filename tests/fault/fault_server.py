@@ -8,28 +8,33 @@ Serves DIRECTORY on 127.0.0.1: directories as nginx's JSON autoindex (GET /dir/)
 It prints its port and a newline on stdout once it listens. With --until-stdin-closes it ends when stdin does, so it
 cannot outlive a test that crashed. Python's standard library only.
 
+It is a small S3, too: GET /BUCKET?list-type=2&... lists the files below DIRECTORY/BUCKET as ListObjectsV2 does (prefix, delimiter,
+start-after, continuation-token, encoding-type), and GET /BUCKET/KEY reads them. Signatures are not checked.
+
 GET /_stats answers JSON:
 
     {"connections": 3,          connections accepted
      "in_flight_peak": 2,       most requests that were being answered at once
      "requests": [{"method": "GET", "path": "/a%20b", "kind": "read", "requests": 2, "bytes": 84000,
-                   "statuses": {"206": 2}}, ...]}
+                   "statuses": {"206": 2}, "headers": {"host": ...}, "query": "..."}, ...]}
 
 path is percent-encoded as it was asked for; kind is "list" (a directory) or "read" (anything else); bytes are those of
-bodies, as far as they were sent. Requests to /_stats and /_control are not counted.
+bodies, as far as they were sent; headers and query are those of the last request. Requests to /_stats and /_control are not counted.
 
 POST /_control takes one JSON object or an array of them; it is answered when they are in force:
 
     {"reset": true}                            forgets all faults and all counters
     {"clear": true}                            forgets all faults
+    {"page_keys": 2}                           most keys and prefixes in a page of S3 (1000)
     {"path": GLOB, "fault": NAME, ...}         adds a fault
 
 Members of every fault, all optional: "path": glob on the decoded path ("*" matches slashes too; default "*");
-"kind": "list" or "read"; "skip": leave the first n matching requests alone; "times": end after n requests (default: for
+"kind": "list" or "read"; "unless": {HEADER: TEXT, ...} leaves requests alone that have all of these texts in their headers; "skip": leave the first n matching requests alone; "times": end after n requests (default: for
 ever). The first fault in force that matches is applied to a request; "delay" is applied beside it. The faults:
 
     delay       "ms": before the answer; with "p90_ms" lognormal with median "ms"
-    status      "status": 404, 403, 500, ...; "retry_after": text of that header; "code": XML error code in the body
+    status      "status": 404, 403, 500, ...; "retry_after": text of that header; "code": XML error code in the body, with
+                "elements": {NAME: TEXT, ...} beside it; "headers": {NAME: TEXT, ...}
     stall       the body stops after "after" bytes (default half of it), the connection stays open
     silent      no answer at all, the connection stays open
     reset       RST after "after" bytes of the body
@@ -62,7 +67,9 @@ import socket
 import stat
 import struct
 import sys
+import time
 import urllib.parse
+import xml.sax.saxutils as saxutils
 
 REASONS = {200: "OK", 206: "Partial Content", 301: "Moved Permanently", 302: "Found", 400: "Bad Request",
            401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
@@ -109,6 +116,53 @@ def listing(server, directory, path):
     return b"[\n" + b",\n".join(rows) + b"\n]"
 
 
+def keys_below(directory):
+    """All files, as bytes relative to the directory, in the order of S3."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        found += [os.path.relpath(os.path.join(folder, name), directory) for name in names]
+    return sorted(found)
+
+
+def s3_rows(server, directory, path, query):
+    """(key or prefix, row of XML) behind the place that the query names."""
+    def text(name):
+        return os.fsencode(query.get(name, [""])[0])
+    prefix, delimiter = text("prefix"), text("delimiter")
+    after = urllib.parse.unquote_to_bytes(text("continuation-token")) or text("start-after")
+    seen = None
+    for key in keys_below(directory):
+        end = key.find(delimiter, len(prefix)) if delimiter else -1
+        shared = key[:end + 1] if end >= 0 else None
+        if not key.startswith(prefix) or (shared or key) <= after or (shared and shared == seen):
+            continue
+        seen = shared
+        name = urllib.parse.quote_plus(shared or key, safe="/")
+        if shared:
+            yield shared, "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>" % name
+            continue
+        info = os.stat(os.path.join(directory, key))
+        size = server.size_now(path + "/" + os.fsdecode(key), info.st_size)
+        date = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(info.st_mtime))
+        yield key, ("<Contents><Key>%s</Key><LastModified>%s</LastModified><ETag>&quot;%x-%x&quot;</ETag><Size>%d</Size>"
+                    "<StorageClass>%s</StorageClass></Contents>" % (name, date, info.st_mtime_ns, size, size,
+                                                                   "GLACIER" if b"glacier" in key else "STANDARD"))
+
+
+def s3_page(server, directory, path, query):
+    rows, last, is_truncated = [], b"", False
+    for key, row in s3_rows(server, directory, path, query):
+        if len(rows) == server.page_keys:
+            is_truncated = True
+            break
+        rows.append(row)
+        last = key
+    token = "<NextContinuationToken>%s</NextContinuationToken>" % urllib.parse.quote(last, safe="") if is_truncated else ""
+    return ('<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">%s'
+            "<IsTruncated>%s</IsTruncated>%s<EncodingType>url</EncodingType></ListBucketResult>"
+            % ("".join(rows), "true" if is_truncated else "false", token)).encode()
+
+
 async def hang(writer):
     """Says nothing more until the client goes."""
     await writer.peer.read()
@@ -123,7 +177,10 @@ class Fault:
         self.times = spec.get("times", math.inf)
         self.reads = {}
 
-    def matches(self, path, kind):
+    def matches(self, path, kind, headers):
+        unless = self.spec.get("unless")
+        if unless and all(text in headers.get(name, "") for name, text in unless.items()):
+            return False
         if not fnmatch.fnmatchcase(path, self.spec.get("path", "*")) or self.spec.get("kind", kind) != kind:
             return False
         if self.skip > 0:
@@ -145,6 +202,7 @@ class Server:
         self.reset_counters()
         self.in_flight = 0
         self.etag_serial = 0
+        self.page_keys = 1000
 
     def reset_counters(self):
         self.counters = {}
@@ -159,6 +217,8 @@ class Server:
                 self.reset_counters()
             elif order.get("clear"):
                 self.faults = []
+            elif "page_keys" in order:
+                self.page_keys = order["page_keys"]
             else:
                 self.faults.append(Fault(order))
 
@@ -168,13 +228,13 @@ class Server:
         return json.dumps({"connections": self.connections, "in_flight_peak": self.in_flight_peak,
                            "requests": rows}).encode()
 
-    def choose(self, path, kind):
+    def choose(self, path, kind, headers):
         delay = fault = None
         for candidate in self.faults:
             if candidate.name == "delay":
-                if delay is None and candidate.matches(path, kind):
+                if delay is None and candidate.matches(path, kind, headers):
                     delay = candidate
-            elif fault is None and candidate.matches(path, kind):
+            elif fault is None and candidate.matches(path, kind, headers):
                 fault = candidate
         return delay, fault
 
@@ -211,7 +271,7 @@ class Server:
             key, _, value = line.partition(":")
             headers[key.lower()] = value.strip()
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        raw_path = target.partition("?")[0]
+        raw_path, _, query = target.partition("?")
         if raw_path == "/_stats":
             await self.answer(writer, None, 200, self.stats(), {"Content-Type": "application/json"})
         elif raw_path == "/_control":
@@ -224,18 +284,20 @@ class Server:
             self.in_flight += 1
             self.in_flight_peak = max(self.in_flight_peak, self.in_flight)
             try:
-                await self.storage(writer, method, raw_path, headers)
+                await self.storage(writer, method, raw_path, query, headers)
             finally:
                 self.in_flight -= 1
         return True
 
-    async def storage(self, writer, method, raw_path, headers):
+    async def storage(self, writer, method, raw_path, query, headers):
         path_bytes = urllib.parse.unquote_to_bytes(raw_path)
         path = os.fsdecode(path_bytes)
-        kind = "list" if path.endswith("/") else "read"
+        is_page = "list-type=2" in query.split("&")
+        kind = "list" if path.endswith("/") or is_page else "read"
         count = self.counters.setdefault((method, raw_path, kind), {"requests": 0, "bytes": 0, "statuses": {}})
         count["requests"] += 1
-        delay, fault = self.choose(path, kind)
+        count["headers"], count["query"] = headers, query
+        delay, fault = self.choose(path, kind, headers)
         if delay:
             seconds = delay.get("ms", 100) / 1000
             if delay.get("p90_ms"):
@@ -249,7 +311,11 @@ class Server:
             raise Hangup
         if name == "status":
             extra = {"Retry-After": fault.get("retry_after")} if fault.get("retry_after") else {}
-            text = "<Error><Code>%s</Code></Error>" % fault.get("code") if fault.get("code") else "failed on command\n"
+            extra.update(fault.get("headers", {}))
+            text = "failed on command\n"
+            if fault.get("code"):
+                elements = {"Code": fault.get("code"), **fault.get("elements", {})}
+                text = "<Error>%s</Error>" % "".join("<%s>%s</%s>" % (name, saxutils.escape(value), name) for name, value in elements.items())
             return await self.answer(writer, count, fault.get("status", 500), text.encode(), extra)
         if name == "garbage":
             text = fault.get("body", '[\n{ "name":"a.tfevents", "ty').encode("utf-8", "surrogateescape")
@@ -267,6 +333,9 @@ class Server:
             return await self.answer(writer, count, 400, b"", {})
         full = self.root + path_bytes
         try:
+            if is_page:
+                body = s3_page(self, full, path, urllib.parse.parse_qs(query, keep_blank_values=True))
+                return await self.answer(writer, count, 200, body, {"Content-Type": "application/xml"}, fault)
             if kind == "list":
                 body = listing(self, full, path)
                 return await self.answer(writer, count, 200, body, {"Content-Type": "application/json"}, fault)

@@ -178,6 +178,22 @@ unsigned fault_server_requests(struct fault_server *server, const char *path) {
         return requests;
 }
 
+void fault_server_last(struct fault_server *server, const char *path, const char *header,
+                       char *ret_text, size_t size) {
+        json_t *root = stats(server), *row;
+        size_t index;
+
+        json_array_foreach(json_object_get(root, "requests"), index, row) {
+                json_t *from = strcmp(header, "?") == 0 ? row : json_object_get(row, "headers");
+                const char *text = json_string_value(
+                        json_object_get(from, from == row ? "query" : header));
+
+                if (text && strcmp(path, json_string_value(json_object_get(row, "path"))) == 0)
+                        snprintf(ret_text, size, "%s", text);
+        }
+        json_decref(root);
+}
+
 static unsigned number(struct fault_server *server, const char *name) {
         json_t *root = stats(server);
         unsigned value = (unsigned)json_integer_value(json_object_get(root, name));

@@ -36,5 +36,12 @@ void fault_server_order(struct fault_server *server, const char *order);
 
 /* How many requests there were for a path (percent-encoded), and for all paths if it is NULL. */
 unsigned fault_server_requests(struct fault_server *server, const char *path);
+
+/*
+ * A header (in lower case) of the last request for a path, or its query ("?"). Nothing is written if
+ * there is none.
+ */
+void fault_server_last(struct fault_server *server, const char *path, const char *header,
+                       char *ret_text, size_t size);
 unsigned fault_server_connections(struct fault_server *server);
 unsigned fault_server_in_flight_peak(struct fault_server *server);
