@@ -10,8 +10,8 @@
 #include "common/source_url.h"
 #include "daemon/store/types.h"
 
-static const struct store_type *const types[] = { &store_type_file, &store_type_http,
-                                                  &store_type_s3 };
+static const struct store_type *const types[] = { &store_type_file, &store_type_azure,
+                                                  &store_type_http, &store_type_s3 };
 
 /* Size of the scheme in front of "://", or of the "file" of file:/path; 0 for a path. */
 static size_t scheme_size(const char *url) {
@@ -32,8 +32,8 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
 
 int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
                const char **ret_message) {
-        const char *message =
-                "unknown scheme; known are s3://, http://, https://, file:// and plain paths";
+        const char *message = "unknown scheme; known are s3://, az://, http://, https://, file:// "
+                              "and plain paths";
         size_t size = scheme_size(url);
         bool is_refused = source_url_is_link_local(url);
         int r = -EINVAL;
@@ -41,7 +41,8 @@ int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
         if (is_refused)
                 message = "link-local addresses are never sources";
         for (size_t i = 0; i < ARRAY_SIZE(types) && !is_refused; i++) {
-                if (has_scheme(types[i], url, size)) {
+                if (has_scheme(types[i], url, size) ||
+                    (types[i]->claims && types[i]->claims(url))) {
                         r = types[i]->new (loop, url, ret_store, &message);
                         break;
                 }

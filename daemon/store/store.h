@@ -138,6 +138,8 @@ struct store_read;
 struct store_type {
         const char *name;
         const char *const *schemes; /* NULL-terminated: "http", "https"; "" for plain paths */
+        /* True for a URL of another scheme that is this type's, too. NULL: there is none. */
+        bool (*claims)(const char *url);
         /*
          * Makes a store of a URL that this type understands. -EINVAL: not a URL of this type;
          * *ret_message says why (static).
