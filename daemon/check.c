@@ -92,6 +92,7 @@ static int check_source(struct check *check, uv_loop_t *loop,
                 filter_free(filter);
                 return r == -ENOMEM ? r : 0;
         }
+        MUST(source);
         source->filter = filter;
         r = watch_new(loop, source, &(struct watch_options){ .poll_ns = POLL_NEVER }, &watch_events,
                       check, &source->watch);

@@ -9,7 +9,7 @@
 
 struct arguments {
         struct common common;
-        const char *verb, *thing; /* add URL, remove NAME */
+        const char *verb, *thing; /* add URL, remove NAME; "" and NULL: not given */
         const char *name, *since;
         json_t *include, *exclude;
 };
@@ -41,9 +41,9 @@ static error_t parse_end(const struct arguments *arguments, struct argp_state *s
 
         if (arguments->common.is_private)
                 argp_error(state, "--private: source changes the daemon that runs");
-        if (!arguments->verb || !arguments->thing)
+        if (!arguments->thing)
                 argp_error(state, "it is: source add URL, or source remove NAME");
-        if (strcmp(arguments->verb, "remove") == 0 && has_options)
+        else if (strcmp(arguments->verb, "remove") == 0 && has_options)
                 argp_error(state, "remove takes the name or URL of a source, and nothing else");
         return 0;
 }
@@ -131,7 +131,7 @@ static int change(const struct arguments *arguments, struct hr_connection *conne
 }
 
 int command_source(int argc, char **argv) {
-        struct arguments arguments = { 0 };
+        struct arguments arguments = { .verb = "" };
         struct hr_options connect_options = HR_OPTIONS;
         struct hr_connection *connection = NULL;
         CLEANUP(freep) char *error = NULL;

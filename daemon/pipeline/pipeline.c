@@ -341,9 +341,9 @@ static int watch_source(struct pipeline *pipeline, struct catalog_source *source
 
 int pipeline_add_source(struct pipeline *pipeline, const struct config_source *configured,
                         const char **ret_message) {
-        struct catalog_source *source;
-        struct filter *filter;
-        struct store *store;
+        struct catalog_source *source = NULL;
+        struct filter *filter = NULL;
+        struct store *store = NULL;
         int r;
 
         r = filter_new(&configured->filter, (int64_t)time(NULL) * 1000000000, &filter);
@@ -360,6 +360,7 @@ int pipeline_add_source(struct pipeline *pipeline, const struct config_source *c
                 filter_free(filter);
                 return r;
         }
+        MUST(source);
         source->filter = filter;
         set_price(pipeline, source);
         r = watch_source(pipeline, source);

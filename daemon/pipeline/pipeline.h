@@ -86,7 +86,7 @@ void pipeline_listen(struct pipeline *pipeline, const struct pipeline_events *ev
  * Opens the store and starts to watch it. As store_open() and filter_new(), -EEXIST; -EBUSY: that
  * URL is just being removed.
  */
-int pipeline_add_source(struct pipeline *pipeline, const struct config_source *source,
+int pipeline_add_source(struct pipeline *pipeline, const struct config_source *configured,
                         const char **ret_message);
 
 /* Somebody asks for something that depends on storage: sources that rest are looked at (watch.h). */

@@ -102,7 +102,7 @@ bool mount_parse_line(const char *line, dev_t device, const char *path, struct m
         } while (strcmp(word, "-") != 0);
         if (!next_word(&line, word, sizeof(word)) || strlen(word) >= sizeof(ret_mount->type))
                 return false;
-        strcpy(ret_mount->type, word);
+        memcpy(ret_mount->type, word, strlen(word) + 1);
         if (next_word(&line, word, sizeof(word)))
                 set_native(ret_mount, word, below(path, point));
         return true;

@@ -21,6 +21,7 @@
 #define WALK_BATCH 128         /* names that one piece of work looks at */
 #define WALK_BATCH_SLOW 8      /* where looking takes long: first so many, then each by itself */
 #define WALK_PIECES_ENOUGH 512 /* more than threads: nothing is gained by more */
+#define WALK_ADVISE_NAMES 32   /* on FUSE: of so many names one is looked at while they are read */
 #define WALK_DIRECTORIES_MOST 1000000
 #define WALK_DEPTH_MOST 256
 #define WALK_SLOW_NS 1000000
@@ -91,6 +92,7 @@ static int names_add(struct names *names, const char *name, size_t size) {
                 names->bytes = bytes;
                 names->space = space;
         }
+        MUST(names->bytes);
         memcpy(names->bytes + names->size, name, size);
         names->bytes[names->size + size] = '\0';
         names->size += size + 1;
@@ -208,9 +210,24 @@ static void look_run(struct work *work) {
         piece->error = -r;
 }
 
+/*
+ * On a thread. The kernel asks a FUSE file system for the attributes together with the names as long
+ * as somebody looks at some of them; else each name costs a look-up of its own, and the look-ups in
+ * one directory may have to wait for each other.
+ */
+static void advise(const struct piece *piece, const char *name) {
+        CLEANUP(freep) char *path = full_path(piece->walk, piece->directory, name);
+        struct stat stat_now;
+
+        if (path && stat(path, &stat_now) < 0)
+                return; /* whoever looks at it for its own sake sees that */
+}
+
 /* On a thread. Sorts the entries into directories, names that must be looked at, and the rest. */
 static int read_entries(struct piece *piece, DIR *stream) {
+        bool is_fuse = strncmp(piece->walk->mount.type, "fuse", 4) == 0;
         struct dirent *entry;
+        size_t read = 0;
         int r = 0;
 
         while (r == 0 && !atomic_load_explicit(&piece->walk->stop, memory_order_relaxed)) {
@@ -225,6 +242,8 @@ static int read_entries(struct piece *piece, DIR *stream) {
                 size = strlen(name);
                 if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
                         continue;
+                if (is_fuse && read++ % WALK_ADVISE_NAMES == 0)
+                        advise(piece, name);
                 if (entry->d_type == DT_DIR)
                         r = names_add(&piece->directories, name, size);
                 else if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN ||

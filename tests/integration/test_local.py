@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.integration.hrclient import Client
-from tests.integration.test_command import NAME, headrace, rows
+from tests.integration.test_command import BUILD, NAME, headrace, rows
 from tests.integration.test_protocol import expected_rows, start, write_events, write_tree  # noqa: F401
 from tests.integration.test_storage import Follower
 
@@ -103,3 +103,26 @@ def test_few_open_files(tmp_path):
     tree = write_tree(tmp_path / "logs", runs=400, steps=3)
     done = headrace("dump", tree, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
     assert rows(done.stdout) == expected_rows(tree)
+
+
+def test_a_hundred_thousand_files(start, tmp_path):
+    """Empty ones, in 500 directories: each has its state, a filter leaves most of them out, and the daemon stays small."""
+    write_events(tmp_path / "logs" / "run000" / NAME, ["loss"], 3)
+    for run in range(500):
+        directory = tmp_path / "logs" / f"run{run:03}"
+        directory.mkdir(exist_ok=True)
+        for number in range(200):
+            os.close(os.open(directory / f"events.out.tfevents.{number}", os.O_CREAT | os.O_WRONLY, 0o600))
+    daemon = start(tmp_path / "logs")
+    with Client(daemon.socket_path) as client:
+        assert client.call("wait_loaded")["files"] == 100001
+        assert client.call("sources")["sources"][0]["settled"] == 100001
+        resident = int(next(line for line in open(f"/proc/{daemon.process.pid}/status") if line.startswith("VmRSS")).split()[1])
+        if BUILD.name == "build":
+            assert resident < 110 << 10, resident  # KiB: under 1 KB a file beside the ring of 4 MiB and what is held once
+        assert client.call("add_source", url=str(tmp_path / "logs/run001"), name="part")["url"].endswith("run001")
+        client.call("remove_source", source=str(tmp_path / "logs"))
+        assert client.call("wait_loaded")["files"] == 200
+        client.call("add_source", url=str(tmp_path / "logs"), include="run000/*.host", name="again")
+        assert client.call("wait_loaded", source="again")["files"] == 1
+        assert {source["name"]: source["excluded"] for source in client.call("sources")["sources"]} == {"part": 0, "again": 100000}
