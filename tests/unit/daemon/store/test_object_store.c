@@ -468,6 +468,17 @@ START_TEST(a_range_ends_where_it_should) {
                 ck_assert_uint_eq(counts.objects, 3);
                 ck_assert_str_eq(told_pages, "1/2 b.ckpt;");
         }
+        { /* up to the last name of a page: the next one is not asked for */
+                struct store_list_range range = { .below = "", .until = "b.ckpt" };
+
+                ck_assert_int_eq(harness.store->operations->list(harness.store, &range, &callbacks,
+                                                                 &counts, &list),
+                                 0);
+                for (listed = false; !listed;)
+                        uv_run(&harness.loop, UV_RUN_ONCE);
+                ck_assert_uint_eq(counts.requests, 1);
+                ck_assert_uint_eq(counts.objects, 2);
+        }
         end();
 }
 END_TEST
