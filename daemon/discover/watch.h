@@ -12,22 +12,9 @@
 
 #include "daemon/discover/catalog.h"
 #include "daemon/discover/poll.h"
+#include "daemon/discover/row_change.h"
 
 struct watch;
-
-enum watch_change {
-        WATCH_APPEARED,       /* new, or back */
-        WATCH_GREW,           /* larger than before */
-        WATCH_MAY_HAVE_GROWN, /* the listing does not say sizes */
-        WATCH_SHRANK,
-        WATCH_TOUCHED, /* the same size, but another version (mtime or tag) */
-        /*
-         * As large as before, but another file has taken its place (a rename); or smaller or
-         * another one, but by a row that is older than the last one (a stale listing): what was
-         * read of it may still hold.
-         */
-        WATCH_SWAPPED,
-};
 
 struct watch_events {
         /*
