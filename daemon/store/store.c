@@ -11,7 +11,8 @@
 #include "daemon/store/types.h"
 
 static const struct store_type *const types[] = { &store_type_file, &store_type_azure,
-                                                  &store_type_http, &store_type_s3 };
+                                                  &store_type_gcs, &store_type_http,
+                                                  &store_type_s3 };
 
 /* Size of the scheme in front of "://", or of the "file" of file:/path; 0 for a path. */
 static size_t scheme_size(const char *url) {
@@ -32,8 +33,8 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
 
 int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
                const char **ret_message) {
-        const char *message = "unknown scheme; known are s3://, az://, http://, https://, file:// "
-                              "and plain paths";
+        const char *message = "unknown scheme; known are s3://, gs://, az://, http://, https://, "
+                              "file:// and plain paths";
         size_t size = scheme_size(url);
         bool is_refused = source_url_is_link_local(url);
         int r = -EINVAL;

@@ -8,3 +8,4 @@ extern const struct store_type store_type_file;  /* paths, file:// */
 extern const struct store_type store_type_s3;    /* s3:// */
 extern const struct store_type store_type_azure; /* az://, abfs://, https:// of its hosts */
 extern const struct store_type store_type_http;  /* http://, https:// */
+extern const struct store_type store_type_gcs;   /* gs:// */
