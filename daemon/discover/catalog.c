@@ -120,6 +120,9 @@ static void source_free(struct catalog_source *source) {
 void catalog_deinit(struct catalog *catalog) {
         for (size_t i = 0; i < catalog->source_count; i++)
                 source_free(catalog->sources[i]);
+        for (size_t i = 0; i < catalog->endpoint_count; i++)
+                free(catalog->endpoints[i].name);
+        free(catalog->endpoints);
         free(catalog->sources);
         id_map_deinit(&catalog->runs);
         id_map_deinit(&catalog->files);
@@ -167,11 +170,33 @@ void catalog_remove_source(struct catalog_source *source) {
         source_free(source);
 }
 
+/* Without memory the count of the day is too low. */
+static void keep_requests(struct catalog *catalog, const struct store *store) {
+        struct catalog_endpoint *more;
+
+        for (size_t i = 0; i < catalog->endpoint_count; i++)
+                if (!strcmp(catalog->endpoints[i].name, store->endpoint)) {
+                        request_count_merge_day(&catalog->endpoints[i].requests, &store->requests);
+                        return;
+                }
+        more = realloc(catalog->endpoints, (catalog->endpoint_count + 1) * sizeof(more[0]));
+        if (!more)
+                return;
+        catalog->endpoints = more;
+        more += catalog->endpoint_count;
+        *more = (struct catalog_endpoint){ .name = strdup(store->endpoint) };
+        if (!more->name)
+                return;
+        request_count_merge_day(&more->requests, &store->requests);
+        catalog->endpoint_count++;
+}
+
 void catalog_take_source(struct catalog_source *source, size_t index) {
         struct catalog *catalog = source->catalog;
 
         MUST(catalog->sources[index] == source);
         array_remove(&catalog->sources, catalog->source_count--, index);
+        keep_requests(catalog, source->store);
 }
 
 void catalog_free_source(struct catalog_source *source) {
@@ -353,6 +378,9 @@ void catalog_requests_today(const struct catalog *catalog, const char *endpoint,
                 if (!strcmp(store->endpoint, endpoint))
                         request_count_today(&store->requests, now_s, sums);
         }
+        for (size_t i = 0; i < catalog->endpoint_count; i++)
+                if (!strcmp(catalog->endpoints[i].name, endpoint))
+                        request_count_today(&catalog->endpoints[i].requests, now_s, sums);
 }
 
 void catalog_clear_unreadable(struct catalog_source *source) {

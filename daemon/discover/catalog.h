@@ -132,9 +132,17 @@ struct catalog_source {
         uint64_t full_in_pass;
 };
 
+/* What sources that are not there any more have asked of an endpoint: the day's limit counts it. */
+struct catalog_endpoint {
+        char *name;
+        struct request_count requests; /* today[] alone */
+};
+
 struct catalog {
         struct catalog_source **sources;
         size_t source_count;
+        struct catalog_endpoint *endpoints;
+        size_t endpoint_count;
         struct id_map runs, files, series; /* by id */
 };
 
@@ -183,7 +191,10 @@ void catalog_remove_file(struct catalog_file *file);
  */
 int catalog_learn(const struct catalog_file *file, const struct extent_header *extent);
 
-/* Adds what was sent to the endpoint on this day, for all sources, to the sums. */
+/*
+ * Adds what was sent to the endpoint on this day to the sums: for all sources, and those that were
+ * taken out.
+ */
 void catalog_requests_today(const struct catalog *catalog, const char *endpoint, int64_t now_s,
                             uint64_t sums[REQUEST_KINDS]);
 

@@ -47,6 +47,16 @@ void request_count_today(const struct request_count *count, int64_t now_s,
                 sums[i] += count->today[i];
 }
 
+void request_count_merge_day(struct request_count *count, const struct request_count *other) {
+        if (other->day < count->day)
+                return;
+        if (other->day > count->day)
+                memset(count->today, 0, sizeof(count->today));
+        count->day = other->day;
+        for (unsigned i = 0; i < REQUEST_KINDS; i++)
+                count->today[i] += other->today[i];
+}
+
 bool request_count_per_day(const struct request_count *count, int64_t now_s,
                            uint64_t sums[REQUEST_KINDS]) {
         int64_t slot = now_s / REQUEST_SLOT_S, begin_s = (slot - 1) * REQUEST_SLOT_S, seconds;

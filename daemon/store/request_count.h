@@ -31,6 +31,9 @@ void request_count_add(struct request_count *count, enum request_kind kind, uint
 void request_count_today(const struct request_count *count, int64_t now_s,
                          uint64_t sums[REQUEST_KINDS]);
 
+/* Adds what the other one has of the later day of the two: today[] is then that of both. */
+void request_count_merge_day(struct request_count *count, const struct request_count *other);
+
 /*
  * Adds to the sums what a day has at the rate of the last ten to twenty minutes. False, and nothing
  * is added, if the first request is not ten minutes old: the rate of a first load is none.

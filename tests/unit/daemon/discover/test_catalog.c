@@ -276,8 +276,38 @@ START_TEST(first_metadata_is_that_of_the_first_file) {
 }
 END_TEST
 
-RUNNER_MAIN("discover/catalog", sources_are_found_by_name_and_url,
-            runs_are_the_directories_of_files, names_are_sorted_as_bytes,
-            a_run_goes_with_its_last_file, settled_files_are_counted_once,
-            a_run_is_as_far_as_its_last_file, unreadable_directories_are_remembered_until_forgotten,
-            series_are_learned_once, first_metadata_is_that_of_the_first_file)
+/* A source that is taken out and added again has not had its requests of the day anew. */
+START_TEST(requests_of_the_day_outlive_their_source) {
+        const int64_t today_s = 20000 * 86400ll, tomorrow_s = today_s + 86400;
+        uint64_t sums[REQUEST_KINDS] = { 0 };
+
+        begin();
+        request_count_add(&source->store->requests, REQUEST_LIST, 3, today_s);
+        for (int i = 0; i < 2; i++) {
+                struct store *store = source->store;
+
+                catalog_take_source(source, 0);
+                catalog_free_source(source);
+                store->operations->close(store, NULL, NULL);
+                ck_assert_int_eq(catalog_add_source(&catalog, "logs",
+                                                    &fake_store_new(&loop, URL)->store, &source),
+                                 0);
+                request_count_add(&source->store->requests, REQUEST_READ, 4, today_s);
+        }
+        catalog_requests_today(&catalog, "fake", today_s, sums);
+        ck_assert_uint_eq(sums[REQUEST_LIST], 3);
+        ck_assert_uint_eq(sums[REQUEST_READ], 8);
+        sums[REQUEST_READ] = 0;
+        catalog_requests_today(&catalog, "fake", tomorrow_s, sums);
+        catalog_requests_today(&catalog, "other", today_s, sums);
+        ck_assert_uint_eq(sums[REQUEST_READ], 0);
+        end();
+}
+END_TEST
+
+RUNNER_MAIN("discover/catalog", requests_of_the_day_outlive_their_source,
+            sources_are_found_by_name_and_url, runs_are_the_directories_of_files,
+            names_are_sorted_as_bytes, a_run_goes_with_its_last_file,
+            settled_files_are_counted_once, a_run_is_as_far_as_its_last_file,
+            unreadable_directories_are_remembered_until_forgotten, series_are_learned_once,
+            first_metadata_is_that_of_the_first_file)
