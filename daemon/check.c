@@ -80,7 +80,7 @@ static int check_source(struct check *check, uv_loop_t *loop,
         int r = filter_new(&configured->filter, (int64_t)time(NULL) * 1000000000, &filter);
 
         if (r == 0)
-                r = store_open(loop, configured->url, &store, &message);
+                r = store_open_with(loop, configured->url, &configured->access, &store, &message);
         if (r == 0)
                 r = catalog_add_source(&check->catalog, configured->name, store, &source);
         if (r < 0) {

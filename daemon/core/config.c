@@ -43,6 +43,9 @@ void config_source_deinit(struct config_source *source) {
         globs_free(source->filter.include);
         globs_free(source->filter.exclude);
         free(source->filter.since);
+        free(source->access.endpoint);
+        free(source->access.region);
+        free(source->access.profile);
         *source = (struct config_source){ 0 };
 }
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,10 +32,18 @@ struct config_filter {
         char *since;    /* modified then or later (common/since.h); NULL: whenever */
 };
 
+/* How a source is reached, where that is not as the environment has it (docs/FETCH.md, "s3://"). */
+struct config_access {
+        char *endpoint, *region, *profile; /* NULL: as the environment has it */
+        bool anonymous;                    /* requests are not signed */
+        bool requester_pays;
+};
+
 struct config_source {
         char *url;
         char *name; /* NULL: none was given */
         struct config_filter filter;
+        struct config_access access;
 };
 
 struct config {

@@ -30,7 +30,8 @@ const struct config_key config_keys[] = {
           .type = CONFIG_TYPE_SOURCES,
           .offset = FIELD(sources),
           .help = "What is watched: URLs and paths, or objects with url, and name, include, "
-                  "exclude or since." },
+                  "exclude or since, and for s3:// endpoint, region, profile, anonymous or "
+                  "requester_pays." },
         { .name = "socket",
           .type = CONFIG_TYPE_PATH,
           .offset = FIELD(socket),
@@ -262,7 +263,9 @@ static void write_allowed(FILE *file, const struct config_key *key) {
         switch (key->type) {
         case CONFIG_TYPE_SOURCES:
                 fputs("an array of URLs or paths, or of objects with \"url\" and maybe \"name\", "
-                      "globs in \"include\" and \"exclude\", and a time in \"since\"",
+                      "globs in \"include\" and \"exclude\", a time in \"since\", texts in "
+                      "\"endpoint\", \"region\" and \"profile\", and true or false in "
+                      "\"anonymous\" and \"requester_pays\"",
                       file);
                 break;
         case CONFIG_TYPE_UIDS:

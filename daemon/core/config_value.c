@@ -227,8 +227,37 @@ static int read_since(const json_t *value, char **ret_since) {
         return r == 0 && *ret_since ? since_parse(*ret_since, 0, &since_ns) : r;
 }
 
+static int read_bool(const json_t *value, bool *ret_bool) {
+        if (value && !json_is_boolean(value))
+                return -EINVAL;
+        *ret_bool = json_is_true(value);
+        return 0;
+}
+
+static int read_filter(const json_t *const *found, struct config_filter *filter) {
+        int r = read_globs(found[0], &filter->include);
+
+        if (r == 0)
+                r = read_globs(found[1], &filter->exclude);
+        return r == 0 ? read_since(found[2], &filter->since) : r;
+}
+
+static int read_access(const json_t *const *found, struct config_access *access) {
+        int r = read_text(found[0], &access->endpoint);
+
+        if (r == 0)
+                r = read_text(found[1], &access->region);
+        if (r == 0)
+                r = read_text(found[2], &access->profile);
+        if (r == 0)
+                r = read_bool(found[3], &access->anonymous);
+        return r == 0 ? read_bool(found[4], &access->requester_pays) : r;
+}
+
 static int read_source(const json_t *value, struct config_source *source) {
-        static const char *const members[] = { "url", "name", "include", "exclude", "since" };
+        static const char *const members[] = { "url",       "name",          "include", "exclude",
+                                               "since",     "endpoint",      "region",  "profile",
+                                               "anonymous", "requester_pays" };
         const json_t *found[ARRAY_SIZE(members)] = { value };
         size_t count = 0;
         int r;
@@ -243,10 +272,8 @@ static int read_source(const json_t *value, struct config_source *source) {
         if (r == 0)
                 r = read_text(found[1], &source->name);
         if (r == 0)
-                r = read_globs(found[2], &source->filter.include);
-        if (r == 0)
-                r = read_globs(found[3], &source->filter.exclude);
-        return r == 0 ? read_since(found[4], &source->filter.since) : r;
+                r = read_filter(&found[2], &source->filter);
+        return r == 0 ? read_access(&found[5], &source->access) : r;
 }
 
 int config_source_from_json(const json_t *value, struct config_source *ret_source) {

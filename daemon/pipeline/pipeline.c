@@ -349,7 +349,8 @@ int pipeline_add_source(struct pipeline *pipeline, const struct config_source *c
         r = filter_new(&configured->filter, (int64_t)time(NULL) * 1000000000, &filter);
         if (r < 0)
                 return r;
-        r = store_open(pipeline->loop, configured->url, &store, ret_message);
+        r = store_open_with(pipeline->loop, configured->url, &configured->access, &store,
+                            ret_message);
         if (r == 0 && source_removal_has(pipeline, store->url)) {
                 store->operations->close(store, NULL, NULL);
                 r = -EBUSY;

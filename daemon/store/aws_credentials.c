@@ -16,7 +16,8 @@ struct aws_chain {
         struct aws_context context;
         struct aws_profiles profiles;
         bool is_loaded;
-        size_t at; /* source that is tried */
+        char *profile; /* that is configured; NULL: none */
+        size_t at;     /* source that is tried */
         struct aws_run *run;
         uv_timer_t *turn; /* freed when it is closed */
         char tried[400];
@@ -117,8 +118,9 @@ static int chain_refresh(void *provider, credentials_on_value *on_value, void *u
         if (r < 0)
                 return r;
         chain->context.profiles = &chain->profiles;
-        chain->context.profile = aws_profile_name();
-        chain->context.profile_is_named = getenv("AWS_PROFILE") || getenv("AWS_DEFAULT_PROFILE");
+        chain->context.profile = chain->profile ? chain->profile : aws_profile_name();
+        chain->context.profile_is_named = chain->profile || getenv("AWS_PROFILE") ||
+                                          getenv("AWS_DEFAULT_PROFILE");
         chain->context.region = region_of(chain);
         chain->on_value = on_value;
         chain->userdata = userdata;
@@ -153,6 +155,7 @@ static void chain_free(void *provider) {
                 aws_profiles_deinit(&chain->profiles);
         if (chain->turn)
                 uv_close((uv_handle_t *)chain->turn, free_handle);
+        free(chain->profile);
         free(chain);
 }
 
@@ -164,16 +167,19 @@ static const struct credentials_provider operations = {
         .free = chain_free,
 };
 
-int aws_credentials_new_with(uv_loop_t *loop, const struct aws_source *const *sources,
-                             struct credentials **ret_credentials) {
+static int chain_new(uv_loop_t *loop, const struct aws_source *const *sources, const char *profile,
+                     struct credentials **ret_credentials) {
         struct aws_chain *chain = calloc(1, sizeof(*chain));
 
         if (!chain)
                 return -ENOMEM;
         chain->sources = sources;
         chain->context.loop = loop;
+        chain->profile = profile ? strdup(profile) : NULL;
         chain->turn = malloc(sizeof(*chain->turn));
-        if (!chain->turn) {
+        if (!chain->turn || (profile && !chain->profile)) {
+                free(chain->profile);
+                free(chain->turn);
                 free(chain);
                 return -ENOMEM;
         }
@@ -182,11 +188,20 @@ int aws_credentials_new_with(uv_loop_t *loop, const struct aws_source *const *so
         return credentials_new(loop, &operations, chain, ret_credentials);
 }
 
-int aws_credentials_new(uv_loop_t *loop, struct credentials **ret_credentials) {
-        static const struct aws_source *const sources[] = {
+int aws_credentials_new_with(uv_loop_t *loop, const struct aws_source *const *sources,
+                             struct credentials **ret_credentials) {
+        return chain_new(loop, sources, NULL, ret_credentials);
+}
+
+int aws_credentials_new(uv_loop_t *loop, const char *profile, bool anonymous,
+                        struct credentials **ret_credentials) {
+        static const struct aws_source *const all[] = {
                 &aws_source_environment, &aws_source_profile,  &aws_source_web_identity,
                 &aws_source_container,   &aws_source_instance, NULL,
         };
+        static const struct aws_source *const nobody[] = { &aws_source_anonymous, NULL };
 
-        return aws_credentials_new_with(loop, sources, ret_credentials);
+        if (anonymous)
+                return chain_new(loop, nobody, NULL, ret_credentials);
+        return chain_new(loop, profile ? &all[1] : all, profile, ret_credentials);
 }

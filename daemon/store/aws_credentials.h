@@ -11,5 +11,9 @@
 int aws_credentials_new_with(uv_loop_t *loop, const struct aws_source *const *sources,
                              struct credentials **ret_credentials);
 
-/* With all that there are. */
-int aws_credentials_new(uv_loop_t *loop, struct credentials **ret_credentials);
+/*
+ * With all that there are. profile: one that is configured goes before keys of the environment;
+ * NULL: that of the environment. anonymous: none is looked for, requests are not signed.
+ */
+int aws_credentials_new(uv_loop_t *loop, const char *profile, bool anonymous,
+                        struct credentials **ret_credentials);

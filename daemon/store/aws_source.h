@@ -43,6 +43,7 @@ struct aws_source {
         void (*cancel)(struct aws_run *run); /* NULL: it never runs */
 };
 
+extern const struct aws_source aws_source_anonymous;
 extern const struct aws_source aws_source_environment;
 extern const struct aws_source aws_source_profile; /* whatever the profile says */
 extern const struct aws_source aws_source_web_identity;

@@ -58,3 +58,21 @@ static int keys(const struct aws_context *context, struct credentials_value *ret
 }
 
 const struct aws_source aws_source_keys = { .name = "profile", .start = keys };
+
+static int anonymous(const struct aws_context *context, struct credentials_value *ret_value,
+                     char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                     struct aws_run **ret_run) {
+        (void)context;
+        (void)why;
+        (void)on_done;
+        (void)userdata;
+        (void)ret_run;
+        *ret_value = (struct credentials_value){
+                .identity = strdup("anonymous"),
+                .expires_s = CREDENTIALS_NEVER,
+                .anonymous = true,
+        };
+        return ret_value->identity ? AWS_READY : -ENOMEM;
+}
+
+const struct aws_source aws_source_anonymous = { .name = "anonymous", .start = anonymous };

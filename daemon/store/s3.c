@@ -9,6 +9,7 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/config.h"
 #include "daemon/store/aws_credentials.h"
 #include "daemon/store/aws_sign.h"
 #include "daemon/store/http_answer.h"
@@ -300,18 +301,29 @@ int s3_new(uv_loop_t *loop, const char *url, const struct s3_settings *settings,
         return 0;
 }
 
-static int s3_open(uv_loop_t *loop, const char *url, struct store **ret_store,
-                   const char **ret_message) {
+/* What is configured goes before the environment, and that before the shared files. */
+static int s3_open(uv_loop_t *loop, const char *url, const struct config_access *access,
+                   struct store **ret_store, const char **ret_message) {
+        CLEANUP(aws_profiles_deinit) struct aws_profiles profiles = { 0 };
         struct credentials *credentials;
         struct s3_settings settings;
-        int r = aws_credentials_new(loop, &credentials);
+        int r = aws_profiles_load(&profiles);
 
         if (r < 0)
                 return r;
         s3_settings_from_environment(&settings);
-        return s3_new(loop, url, &settings, NULL, credentials, ret_store, ret_message);
+        if (access->endpoint)
+                settings.endpoint = access->endpoint;
+        if (access->region)
+                settings.region = access->region;
+        settings.profile = access->profile;
+        settings.anonymous = access->anonymous;
+        settings.requester_pays = access->requester_pays;
+        s3_settings_add_profile(&settings, &profiles);
+        r = aws_credentials_new(loop, settings.profile, settings.anonymous, &credentials);
+        return r < 0 ? r : s3_new(loop, url, &settings, NULL, credentials, ret_store, ret_message);
 }
 
 static const char *const schemes[] = { "s3", NULL };
 
-const struct store_type store_type_s3 = { .name = "s3", .schemes = schemes, .new = s3_open };
+const struct store_type store_type_s3 = { .name = "s3", .schemes = schemes, .new_with = s3_open };

@@ -39,6 +39,15 @@ void s3_settings_from_environment(struct s3_settings *ret_settings) {
         };
 }
 
+void s3_settings_add_profile(struct s3_settings *settings, const struct aws_profiles *profiles) {
+        const char *profile = settings->profile ? settings->profile : aws_profile_name();
+
+        if (!settings->endpoint)
+                settings->endpoint = aws_profiles_get(profiles, "profile", profile, "endpoint_url");
+        if (!settings->region)
+                settings->region = aws_profiles_get(profiles, "profile", profile, "region");
+}
+
 /* Could it be a label of a host's name, which a certificate for *.s3.amazonaws.com covers? */
 static bool is_host_label(const char *bucket) {
         for (const char *c = bucket; *c; c++) {

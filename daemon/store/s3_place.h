@@ -7,11 +7,15 @@
 
 #include <stdbool.h>
 
+#include "daemon/store/aws_profile.h"
+
 struct s3_settings {
         const char *endpoint; /* a URL, or a host without a scheme; NULL: AWS's own */
         const char *region;   /* NULL: to be learned, us-east-1 until then */
+        const char *profile;  /* NULL: as the environment says */
         bool plain_http;      /* of an endpoint without a scheme */
         bool insecure;        /* certificates are not checked */
+        bool anonymous;       /* requests are not signed */
         bool requester_pays;
 };
 
@@ -28,6 +32,12 @@ struct s3_place {
  * environment.
  */
 void s3_settings_from_environment(struct s3_settings *ret_settings);
+
+/*
+ * Fills what is not set yet with endpoint_url and region of the profile (settings->profile, else that
+ * of the environment); borrowed from profiles.
+ */
+void s3_settings_add_profile(struct s3_settings *settings, const struct aws_profiles *profiles);
 
 /* "s3://bucket/prefix". -EINVAL: *ret_message (static) says why; -ENOMEM. */
 int s3_place_init(struct s3_place *place, const char *url, const struct s3_settings *settings,

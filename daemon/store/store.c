@@ -8,6 +8,7 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/config.h"
 #include "daemon/store/types.h"
 
 static const struct store_type *const types[] = { &store_type_file, &store_type_azure,
@@ -31,12 +32,49 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
         return false;
 }
 
+static bool is_set(const struct config_access *access) {
+        return access->endpoint || access->region || access->profile || access->anonymous ||
+               access->requester_pays;
+}
+
+static int open_type(const struct store_type *type, uv_loop_t *loop, const char *url,
+                     const struct config_access *access, struct store **ret_store,
+                     const char **ret_message) {
+        if (type->new_with)
+                return type->new_with(loop, url, access, ret_store, ret_message);
+        if (is_set(access)) {
+                *ret_message = "endpoint, region, profile, anonymous and requester_pays are for "
+                               "s3:// only";
+                return -EINVAL;
+        }
+        return type->new (loop, url, ret_store, ret_message);
+}
+
 int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
                const char **ret_message) {
+        return store_open_with(loop, url, &(struct config_access){ 0 }, ret_store, ret_message);
+}
+
+/* Also of an endpoint without a scheme. */
+static bool is_link_local(const char *endpoint) {
+        CLEANUP(freep) char *url = NULL;
+
+        if (strstr(endpoint, "://"))
+                return source_url_is_link_local(endpoint);
+        if (asprintf(&url, "http://%s", endpoint) < 0) {
+                url = NULL;
+                return true;
+        }
+        return source_url_is_link_local(url);
+}
+
+int store_open_with(uv_loop_t *loop, const char *url, const struct config_access *access,
+                    struct store **ret_store, const char **ret_message) {
         const char *message = "unknown scheme; known are s3://, gs://, az://, http://, https://, "
                               "file:// and plain paths";
         size_t size = scheme_size(url);
-        bool is_refused = source_url_is_link_local(url);
+        bool is_refused = source_url_is_link_local(url) ||
+                          (access->endpoint && is_link_local(access->endpoint));
         int r = -EINVAL;
 
         if (is_refused)
@@ -44,7 +82,7 @@ int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
         for (size_t i = 0; i < ARRAY_SIZE(types) && !is_refused; i++) {
                 if (has_scheme(types[i], url, size) ||
                     (types[i]->claims && types[i]->claims(url))) {
-                        r = types[i]->new (loop, url, ret_store, &message);
+                        r = open_type(types[i], loop, url, access, ret_store, &message);
                         break;
                 }
         }

@@ -16,6 +16,7 @@
 #include "daemon/store/price.h"
 
 struct store;
+struct config_access;
 
 /*
  * Why storage did not answer as wanted. code and message are for people: "403", "ENOENT";
@@ -146,6 +147,9 @@ struct store_type {
          */
         int (*new)(uv_loop_t *loop, const char *url, struct store **ret_store,
                    const char **ret_message);
+        /* Instead of it, where a source's own access is of use. NULL: it is of none. */
+        int (*new_with)(uv_loop_t *loop, const char *url, const struct config_access *access,
+                        struct store **ret_store, const char **ret_message);
 };
 
 /* Fields common to every store, first member of the type's own struct. */
@@ -234,3 +238,7 @@ struct store_operations {
  */
 int store_open(uv_loop_t *loop, const char *url, struct store **ret_store,
                const char **ret_message);
+
+/* The same with what the source is configured with; borrowed. -EINVAL also if it has no use here. */
+int store_open_with(uv_loop_t *loop, const char *url, const struct config_access *access,
+                    struct store **ret_store, const char **ret_message);

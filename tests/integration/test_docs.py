@@ -37,7 +37,7 @@ def named(paths):
 
 
 def targets():
-    return set(re.findall(r"^([a-z]+):.*## ", read("Makefile"), re.M))
+    return set(re.findall(r"^([a-z-]+):.*## ", read("Makefile"), re.M))
 
 
 @named(DOCUMENTS)

@@ -12,6 +12,7 @@
 
 #include "common/base.h"
 #include "daemon/core/config_key.h"
+#include "daemon/core/config_value.h"
 #include "tests/unit/runner.h"
 
 /* A directory of its own for each test, removed when it ends. */
@@ -136,6 +137,34 @@ START_TEST(filters_of_a_source) {
         refused("{\"sources\": [{\"url\": \"/a\", \"exclude\": 7}]}", "sources is {\"url\"");
         refused("{\"sources\": [{\"url\": \"/a\", \"since\": \"soon\"}]}", "sources is {\"url\"");
         refused("{\"sources\": [{\"url\": \"/a\", \"sinse\": \"7d\"}]}", "sources is {\"url\"");
+}
+END_TEST
+
+START_TEST(access_of_sources_is_read) {
+        static const char *const wrong[] = { "{\"url\": \"s3://b\", \"region\": 1}",
+                                             "{\"url\": \"s3://b\", \"endpoint\": \"\"}",
+                                             "{\"url\": \"s3://b\", \"anonymous\": 1}",
+                                             "{\"url\": \"s3://b\", \"requester_pays\": \"yes\"}",
+                                             "{\"url\": \"s3://b\", \"secret\": \"x\"}" };
+        CLEANUP(config_deinit) struct config config;
+
+        config_init(&config);
+        loads(&config, "{\"sources\": [{\"url\": \"s3://b\", \"endpoint\": \"http://e:1\", "
+                       "\"region\": \"r\", \"profile\": \"p\", \"anonymous\": false, "
+                       "\"requester_pays\": true}, {\"url\": \"s3://c\", \"anonymous\": true}]}");
+        ck_assert_str_eq(config.sources[0].access.endpoint, "http://e:1");
+        ck_assert_str_eq(config.sources[0].access.region, "r");
+        ck_assert_str_eq(config.sources[0].access.profile, "p");
+        ck_assert(!config.sources[0].access.anonymous && config.sources[0].access.requester_pays);
+        ck_assert_ptr_null(config.sources[1].access.endpoint);
+        ck_assert(config.sources[1].access.anonymous && !config.sources[1].access.requester_pays);
+        for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+                struct config_source source;
+                json_t *value = json_loads(wrong[i], 0, NULL);
+
+                ck_assert_msg(config_source_from_json(value, &source) == -EINVAL, "%s", wrong[i]);
+                json_decref(value);
+        }
 }
 END_TEST
 
@@ -591,10 +620,10 @@ START_TEST(help_names_every_key) {
 }
 END_TEST
 
-RUNNER_MAIN("core/config", defaults, filters_of_a_source, reads_every_key, later_wins_key_by_key,
-            unknown_key_names_nearest, long_unknown_key_is_cut,
-            errors_name_line_value_and_what_is_allowed, duplicate_key, wrong_types,
-            numbers_at_their_ends, huge_and_odd_numbers, lists_from_text,
+RUNNER_MAIN("core/config", defaults, filters_of_a_source, access_of_sources_is_read,
+            reads_every_key, later_wins_key_by_key, unknown_key_names_nearest,
+            long_unknown_key_is_cut, errors_name_line_value_and_what_is_allowed, duplicate_key,
+            wrong_types, numbers_at_their_ends, huge_and_odd_numbers, lists_from_text,
             sources_with_wrong_members, failed_value_leaves_old_one, path_that_is_too_long,
             broken_json, files_that_are_none, file_without_permission, file_that_is_too_large,
             environment, user_file, file_with_defaults_is_the_table,

@@ -2,7 +2,7 @@
 /*
  * The whole pipeline on a small ring, between a store that answers when the test says so and
  * sessions that acknowledge when the test says so. A program says RIG_STORE_OPEN once, so that
- * store_open() opens that store. Every record that is delivered is checked where it arrives, and
+ * store_open_with() opens that store. Every record that is delivered is checked where it arrives, and
  * every extent again when it is acknowledged.
  */
 #pragma once
@@ -49,8 +49,9 @@ extern struct rig rig;
 int rig_store_open(uv_loop_t *loop, const char *url, struct store **ret_store);
 
 #define RIG_STORE_OPEN \
-        int store_open(uv_loop_t *loop, const char *url, struct store **ret_store, \
-                       const char **ret_message) { \
+        int store_open_with(uv_loop_t *loop, const char *url, const struct config_access *access, \
+                            struct store **ret_store, const char **ret_message) { \
+                (void)access; \
                 (void)ret_message; \
                 return rig_store_open(loop, url, ret_store); \
         }

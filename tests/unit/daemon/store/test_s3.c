@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/core/config.h"
 #include "daemon/store/aws_credentials.h"
 #include "tests/unit/daemon/store/fault_server.h"
 #include "tests/unit/daemon/store/store_harness.h"
@@ -39,6 +40,47 @@ static void begin(void) {
         setenv("AWS_SECRET_ACCESS_KEY", SECRET, 1);
         unsetenv("AWS_SESSION_TOKEN");
         begin_with(&(struct s3_settings){ 0 }, "s3://logs/exp");
+}
+
+static void set_only(const char *name, const char *value) {
+        static const char *const all[] = { "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
+                                           "S3_ENDPOINT",         "S3_USE_HTTPS",
+                                           "S3_VERIFY_SSL",       "AWS_REGION",
+                                           "AWS_DEFAULT_REGION",  "S3_REGION",
+                                           "AWS_PROFILE",         "AWS_DEFAULT_PROFILE",
+                                           "AWS_ACCESS_KEY_ID",   "AWS_SECRET_ACCESS_KEY",
+                                           "AWS_SESSION_TOKEN" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+                unsetenv(all[i]);
+        if (name)
+                setenv(name, value, 1);
+}
+
+/* As the daemon opens it, with nothing in the environment but the shared files. */
+static void begin_configured(struct config_access *access, bool has_endpoint) {
+        const char *message = "";
+        char path[128];
+        FILE *file;
+        int r;
+
+        fault_server_start(&server);
+        snprintf(path, sizeof(path), "%s/.aws", server.root);
+        file = fopen(path, "we");
+        fprintf(file,
+                "[default]\naws_access_key_id = DEFAULTKEY\naws_secret_access_key = x\n"
+                "endpoint_url = %s\n[profile research]\naws_access_key_id = RESEARCHKEY\n"
+                "aws_secret_access_key = y\nregion = eu-central-1\nendpoint_url = %s\n",
+                server.url, server.url);
+        ck_assert_int_eq(fclose(file), 0);
+        setenv("AWS_CONFIG_FILE", path, 1);
+        setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null", 1);
+        memset(&harness, 0, sizeof(harness));
+        ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
+        if (has_endpoint)
+                access->endpoint = server.url;
+        r = store_open_with(&harness.loop, "s3://logs/exp", access, &harness.store, &message);
+        ck_assert_msg(r == 0, "%d %s", r, message);
 }
 
 static void end(void) {
@@ -137,6 +179,70 @@ START_TEST(requester_pays) {
         ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "x-amz-request-payer, "));
         ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "/eu-north-1/s3/"));
         end();
+}
+END_TEST
+
+START_TEST(profiles_name_endpoints_and_regions) {
+        struct config_access access = { .profile = (char *)"research" };
+
+        set_only(NULL, NULL);
+        begin_configured(&(struct config_access){ 0 }, false);
+        store_harness_list(&harness);
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "Credential=DEFAULTKEY/"));
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "/us-east-1/s3/"));
+        end();
+        /* a configured profile goes before keys of the environment */
+        setenv("AWS_ACCESS_KEY_ID", KEY, 1);
+        setenv("AWS_SECRET_ACCESS_KEY", SECRET, 1);
+        begin_configured(&access, false);
+        store_harness_list(&harness);
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "Credential=RESEARCHKEY/"));
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "/eu-central-1/s3/"));
+        end();
+        access = (struct config_access){ .region = (char *)"r", .requester_pays = true };
+        begin_configured(&access, true);
+        store_harness_list(&harness);
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "Credential=" KEY "/"));
+        ck_assert_ptr_nonnull(strstr(last("/logs", "authorization"), "/r/s3/"));
+        ck_assert_str_eq(last("/logs", "x-amz-request-payer"), "requester");
+        end();
+}
+END_TEST
+
+START_TEST(nobody_signs_nothing) {
+        struct config_access access = { .anonymous = true };
+
+        set_only(NULL, NULL);
+        begin_configured(&access, true);
+        store_harness_list(&harness);
+        ck_assert_int_eq(harness.failure.class, STORE_OK);
+        ck_assert_str_eq(last("/logs", "authorization"), "");
+        ck_assert_str_eq(harness.store->identity, "anonymous");
+        fault_server_order(&server, "{'fault':'status','status':403,'code':'AccessDenied'}");
+        store_harness_list(&harness);
+        assert_failed(&harness.failure, STORE_PERMANENT, "403 AccessDenied",
+                      ", as anonymous\n  not public");
+        end();
+}
+END_TEST
+
+START_TEST(access_is_for_s3_only) {
+        static const char *const link_local[] = { "http://169.254.169.254", "169.254.169.254:80" };
+        const struct config_access access = { .anonymous = true };
+        const char *message = "";
+        struct store *store;
+        uv_loop_t loop;
+
+        ck_assert_int_eq(uv_loop_init(&loop), 0);
+        ck_assert_int_eq(store_open_with(&loop, "http://h/", &access, &store, &message), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(message, "s3://"));
+        for (size_t i = 0; i < ARRAY_SIZE(link_local); i++) {
+                const struct config_access own = { .endpoint = (char *)link_local[i] };
+
+                ck_assert_int_eq(store_open_with(&loop, "s3://b", &own, &store, &message), -EINVAL);
+                ck_assert_ptr_nonnull(strstr(message, "link-local"));
+        }
+        ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 END_TEST
 
@@ -356,17 +462,6 @@ START_TEST(places_of_buckets) {
 }
 END_TEST
 
-static void set_only(const char *name, const char *value) {
-        static const char *const all[] = { "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "S3_ENDPOINT",
-                                           "S3_USE_HTTPS",        "S3_VERIFY_SSL",    "AWS_REGION",
-                                           "AWS_DEFAULT_REGION",  "S3_REGION" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-                unsetenv(all[i]);
-        if (name)
-                setenv(name, value, 1);
-}
-
 START_TEST(settings_of_the_environment) {
         struct s3_settings settings;
 
@@ -397,7 +492,8 @@ START_TEST(settings_of_the_environment) {
 END_TEST
 
 RUNNER_MAIN("store/s3", lists_and_reads, pages_are_asked_for_one_by_one,
-            signatures_name_what_they_cover, requester_pays, another_region_is_learned,
+            signatures_name_what_they_cover, requester_pays, profiles_name_endpoints_and_regions,
+            nobody_signs_nothing, access_is_for_s3_only, another_region_is_learned,
             regions_that_lead_nowhere, clock_of_the_server_is_taken,
             expired_keys_are_got_again_once, errors_of_reads, errors_of_listings,
             archived_objects_are_told, places_of_buckets, settings_of_the_environment)
