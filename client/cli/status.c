@@ -132,6 +132,8 @@ static void print_source(const json_t *source, const struct run_counts *counts) 
                 printf(" (%s)", reasons);
         if (number_of(source, "failed") > 0)
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
+        if (number_of(source, "excluded") > 0)
+                printf("  left out %s", human_count(count, number_of(source, "excluded")));
         if (json_is_number(age))
                 printf("  last look %s ago", human_age(when, json_number_value(age)));
         print_requests(json_object_get(source, "requests"));

@@ -184,6 +184,8 @@ def test_source_add_and_remove_as_commands(start, two, tmp_path):
     run("add", "two", "--name", "b", "--exclude", "two0", cwd=tmp_path)
     with Client(daemon.socket_path) as client:
         assert client.call("wait_loaded", source="b")["files"] == 2
+    status = headrace("status", "--socket", daemon.socket_path).stdout.decode()
+    assert "b  ok  2/2 runs  damaged 0  left out 1  last look" in status
     assert "there is a source" in run("add", other, code=2).stderr.decode()
     assert "no source is called" in run("remove", "c", code=2).stderr.decode()
     run("remove", "two", code=2, cwd=tmp_path)  # a name without a slash is a name
