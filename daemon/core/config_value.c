@@ -122,7 +122,7 @@ static int store_poll(const struct config_key *key, const json_t *value, int64_t
         double seconds;
         unsigned word = 0;
 
-        if (store_word(key, value, &word) == 0) {
+        if (store_word(key, value, &word) == 0 && word < ARRAY_SIZE(meant)) {
                 *field = meant[word];
                 return 0;
         }

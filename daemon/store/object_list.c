@@ -399,7 +399,8 @@ static char *whole_key(const struct object_store *store, const char *name, size_
         char *key = malloc(store->prefix_size + size + strlen(end) + 1);
 
         if (key)
-                strcpy(mempcpy(mempcpy(key, store->prefix, store->prefix_size), name, size), end);
+                memcpy(mempcpy(mempcpy(key, store->prefix, store->prefix_size), name, size), end,
+                       strlen(end) + 1);
         return key;
 }
 
