@@ -9,6 +9,6 @@
 #include "daemon/store/object_store.h"
 
 int s3_listing_new(const struct object_page_events *events, void *userdata, void **ret_page);
-int s3_listing_feed(void *page, const uint8_t *bytes, size_t size);
-int s3_listing_end(void *page, char **ret_token);
-void s3_listing_free(void *page);
+int s3_listing_feed(void *userdata, const uint8_t *bytes, size_t size);
+int s3_listing_end(void *userdata, char **ret_token);
+void s3_listing_free(void *userdata);
