@@ -60,8 +60,8 @@ static int set_value(struct credentials_value *ret_value, const struct azure_cha
                      const char *secret, const char *token, int64_t expires_s,
                      const char *identity) {
         struct credentials_value value = { .expires_s = expires_s };
-        bool well = copy(&value.id, chain->account) & copy(&value.secret, secret) &
-                    copy(&value.token, token) & copy(&value.identity, identity);
+        bool well = copy(&value.id, chain->account) && copy(&value.secret, secret) &&
+                    copy(&value.token, token) && copy(&value.identity, identity);
 
         if (!well) {
                 credentials_value_deinit(&value);
@@ -467,7 +467,7 @@ int azure_credentials_new(uv_loop_t *loop, const struct azure_settings *settings
         if (!chain)
                 return -ENOMEM;
         chain->loop = loop;
-        well = copy(&chain->account, place->account) & copy(&chain->key, settings->key) &
+        well = copy(&chain->account, place->account) && copy(&chain->key, settings->key) &&
                copy(&chain->sas, place->sas ? place->sas : settings->sas);
         chain->turn = well ? malloc(sizeof(*chain->turn)) : NULL;
         if (!chain->turn) {

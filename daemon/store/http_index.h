@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemon/store/autoindex.h"
+#include "daemon/store/store.h"
 
 struct http_index {
         const char *name;           /* for people */
@@ -23,8 +24,18 @@ struct http_index {
         /* 0, AUTOINDEX_E_*, -ENOMEM; then nothing follows but free(). */
         int (*feed)(void *parser, const uint8_t *bytes, size_t size);
         int (*finish)(void *parser);
+        /*
+         * After finish(): what is added to the query to get the next page of the same directory,
+         * the caller's to free; NULL: this was the last. The function is NULL where there are no
+         * pages.
+         */
+        char *(*next)(void *parser);
+        /* What an error's text says. NULL: the status alone counts. */
+        void (*judge)(long status, const char *body, size_t size, const char *thing,
+                      struct store_failure *ret_failure);
         void (*free)(void *parser);
 };
 
 extern const struct http_index http_index_json; /* nginx's autoindex, and manifests */
 extern const struct http_index http_index_dav;  /* WebDAV */
+extern const struct http_index http_index_hdfs; /* WebHDFS */

@@ -48,12 +48,14 @@ struct node {
         uint64_t retry_at_ms; /* uv_now() */
         struct http_request *request;
         void *parser;  /* NULL: none */
+        char *more;    /* of the query, for the page that is asked for; NULL: the first one */
         uint8_t *body; /* what came in this turn */
         size_t body_size, body_space;
         uint64_t body_bytes;      /* in all */
         int error;                /* of the body: AUTOINDEX_E_*, -errno */
         XXH3_state_t *hash_state; /* of the entries */
         uint64_t hash;
+        bool is_listing; /* what comes is one, and no error */
         bool has_directories;
         /* what is asked for to see whether this is a loop; NULL: the node's own path */
         char *probe;
@@ -95,6 +97,8 @@ static void node_drop_body(struct node *node) {
         free(node->body);
         XXH3_freeState(node->hash_state);
         node_drop_parser(node);
+        free(node->more);
+        node->more = NULL;
         node->rows = NULL;
         node->body = NULL;
         node->hash_state = NULL;
@@ -146,7 +150,9 @@ static char *node_target(const struct node *node) {
         const char *path = node->probe ? node->probe : node->path;
         size_t size = strlen(place->path), path_size = strlen(path),
                query_size = strlen(place->query);
-        char *target = malloc(size + 1 + 3 * path_size + 1 + query_size + 1), *at = target;
+        const char *more = node->more ? node->more : "";
+        char *target = malloc(size + 1 + 3 * path_size + 1 + query_size + strlen(more) + 1);
+        char *at = target;
 
         if (!target)
                 return NULL;
@@ -157,7 +163,7 @@ static char *node_target(const struct node *node) {
                 if (path_size)
                         *at++ = '/';
         }
-        memcpy(at, place->query, query_size + 1);
+        strcpy(mempcpy(at, place->query, query_size), more);
         return target;
 }
 
@@ -350,10 +356,11 @@ static bool on_body(void *userdata, const struct http_answer *answer, const uint
                     size_t size) {
         struct node *node = userdata;
 
-        if (answer->status != node->listing->index->status)
-                /* the text of an error: not kept */
-                return node->body_bytes + size <= AUTOINDEX_ENTRY_MOST_BYTES;
+        if (answer->status != node->listing->index->status &&
+            node->body_bytes + size > AUTOINDEX_ENTRY_MOST_BYTES)
+                return false; /* the text of an error */
         node->body_bytes += size;
+        node->is_listing = answer->status == node->listing->index->status;
         if (node->error || node->body_bytes > LISTING_BODY_MOST_BYTES)
                 return false;
         if (node->body_space - node->body_size < size) {
@@ -378,7 +385,7 @@ static void on_turn(void *userdata) {
         struct http_listing *listing = node->listing;
         int r;
 
-        if (node->error || node->body_size == 0)
+        if (node->error || node->body_size == 0 || !node->is_listing)
                 return;
         listing->calls++;
         r = listing->index->feed(node->parser, node->body, node->body_size);
@@ -420,8 +427,13 @@ static void judge(struct node *node, const struct http_answer *answer,
 
                 if (asprintf(&shown, "%s/%s", node->listing->place.shown, node->path) < 0)
                         shown = NULL;
-                failure_set_status(ret_failure, answer->status,
-                                   shown ? shown : node->listing->place.shown);
+                if (node->listing->index->judge)
+                        node->listing->index->judge(
+                                answer->status, (char *)node->body, node->body_size,
+                                shown ? shown : node->listing->place.shown, ret_failure);
+                else
+                        failure_set_status(ret_failure, answer->status,
+                                           shown ? shown : node->listing->place.shown);
                 ret_failure->retry_after_ms = answer->retry_after_ms;
                 if (ret_failure->class == STORE_END)
                         ret_failure->class = STORE_PERMANENT;
@@ -476,6 +488,22 @@ static bool try_again(struct node *node, const struct store_failure *failure) {
  */
 static bool take_listing(struct node *node, int *ret_error) {
         struct http_listing *listing = node->listing;
+
+        *ret_error = 0;
+        if (listing->index->next && !listing->cancelled) {
+                CLEANUP(freep) char *before = steal_pointer(&node->more);
+
+                node->more = listing->index->next(node->parser);
+                if (node->more && before && strcmp(node->more, before) == 0) {
+                        *ret_error = -EBADMSG; /* the same page again and again */
+                        return false;
+                }
+                if (node->more) {
+                        node_drop_parser(node);
+                        list_prepend(&listing->pending, &node->link);
+                        return true;
+                }
+        }
 
         node->hash = XXH3_64bits_digest(node->hash_state);
         *ret_error = make_probe(node, &node->probe);
@@ -587,7 +615,9 @@ static int ask(struct node *node) {
                 node->hash_state = XXH3_createState();
         if (!path || !node->hash_state || index->new (path, on_entry, node, &node->parser) < 0)
                 return -ENOMEM;
-        XXH3_64bits_reset(node->hash_state);
+        if (!node->more)
+                XXH3_64bits_reset(node->hash_state);
+        node->body_size = 0;
         listing->counts.requests++;
         return http_client_send(listing->client, &query, &handler, node, &node->request);
 }

@@ -45,7 +45,8 @@ static void judge(struct http_read *read, const struct http_answer *answer) {
                 bool fits = answer->content_bytes == UINT64_MAX ||
                             answer->content_bytes <= read->size_bytes;
 
-                read->verdict = read->offset == 0 && fits ? READ_WANTED : READ_NO_RANGE;
+                read->verdict = (read->offset == 0 || read->body_is_range) && fits ? READ_WANTED
+                                                                                   : READ_NO_RANGE;
         } else {
                 read->verdict = READ_IGNORED;
         }
@@ -89,6 +90,8 @@ bool http_read_take(struct http_read *read, const struct http_answer *answer, co
 
 static uint64_t total_bytes(const struct http_read *read, const struct http_answer *answer,
                             bool complete) {
+        if (read->body_is_range)
+                return UINT64_MAX;
         if (answer->status != 200)
                 return answer->total_bytes;
         if (answer->content_bytes == UINT64_MAX && complete && read->verdict == READ_WANTED)

@@ -31,6 +31,8 @@ struct http_read {
         char *error; /* text of an error, NUL-terminated; NULL: none, or none was to be kept */
         size_t error_size;
         bool keep_error;
+        /* the range is in the query: a 200 is its bytes, and says nothing of the whole object */
+        bool body_is_range;
 };
 
 /* The buffer is the caller's. keep_error: the text of an error is wanted. */

@@ -12,8 +12,8 @@
 #include "daemon/store/types.h"
 
 static const struct store_type *const types[] = { &store_type_file, &store_type_azure,
-                                                  &store_type_gcs, &store_type_http,
-                                                  &store_type_s3 };
+                                                  &store_type_gcs,  &store_type_http,
+                                                  &store_type_s3,   &store_type_webhdfs };
 
 /* Size of the scheme in front of "://", or of the "file" of file:/path; 0 for a path. */
 static size_t scheme_size(const char *url) {
@@ -70,8 +70,9 @@ static bool is_link_local(const char *endpoint) {
 
 int store_open_with(uv_loop_t *loop, const char *url, const struct config_access *access,
                     struct store **ret_store, const char **ret_message) {
-        const char *message = "unknown scheme; known are s3://, gs://, az://, http://, https://, "
-                              "file:// and plain paths";
+        const char *message =
+                "unknown scheme; known are s3://, gs://, az://, webhdfs://, http://, https://, "
+                "file:// and plain paths";
         size_t size = scheme_size(url);
         bool is_refused = source_url_is_link_local(url) ||
                           (access->endpoint && is_link_local(access->endpoint));

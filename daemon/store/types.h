@@ -4,8 +4,9 @@
 
 #include "daemon/store/store.h"
 
-extern const struct store_type store_type_file;  /* paths, file:// */
-extern const struct store_type store_type_s3;    /* s3:// */
-extern const struct store_type store_type_azure; /* az://, abfs://, https:// of its hosts */
-extern const struct store_type store_type_http;  /* http://, https:// */
-extern const struct store_type store_type_gcs;   /* gs:// */
+extern const struct store_type store_type_file;    /* paths, file:// */
+extern const struct store_type store_type_s3;      /* s3:// */
+extern const struct store_type store_type_azure;   /* az://, abfs://, https:// of its hosts */
+extern const struct store_type store_type_webhdfs; /* webhdfs://, swebhdfs:// */
+extern const struct store_type store_type_http;    /* http://, https:// */
+extern const struct store_type store_type_gcs;     /* gs:// */
