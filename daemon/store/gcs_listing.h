@@ -12,6 +12,6 @@
 #define GCS_PAGE_MOST_BYTES (8u << 20)
 
 int gcs_listing_new(const struct object_page_events *events, void *userdata, void **ret_page);
-int gcs_listing_feed(void *page, const uint8_t *bytes, size_t size);
-int gcs_listing_end(void *page, char **ret_token);
-void gcs_listing_free(void *page);
+int gcs_listing_feed(void *userdata, const uint8_t *bytes, size_t size);
+int gcs_listing_end(void *userdata, char **ret_token);
+void gcs_listing_free(void *userdata);

@@ -48,8 +48,7 @@ static int statement(const struct google_account *account, const char *scope, in
         CLEANUP(free_json)
         json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", account->client_email,
                                    "scope", scope, "aud", account->token_url, "iat",
-                                   (json_int_t)now_s, "exp",
-                                   (json_int_t)(now_s + GOOGLE_JWT_LIFE_S));
+                                   (json_int_t)now_s, "exp", (json_int_t)now_s + GOOGLE_JWT_LIFE_S);
         CLEANUP(freep) char *first = encode(head), *second = encode(claims);
 
         return first && second && asprintf(ret_text, "%s.%s", first, second) >= 0 ? 0 : -ENOMEM;
