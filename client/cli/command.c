@@ -228,10 +228,10 @@ static const char *way_out_of(const char *reason) {
                 { "ENOTDIR", "name the directory that holds the event files" },
         };
 
-        if (strchr(reason, '\n'))
-                return NULL; /* the daemon knows more, and has said it */
         if (is_reason(reason, "404") && strstr(reason, "tfevents"))
                 return "is it a file? on a web server name the directory that holds it";
+        if (strchr(reason, '\n'))
+                return NULL; /* the daemon knows more, and has said it */
         for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
                 if (is_reason(reason, ways[i].code))
                         return ways[i].way_out;

@@ -551,15 +551,20 @@ static bool try_another_way(struct node *node, const struct http_answer *answer,
 
 /* The first directory could not be listed. */
 static void fail_listing(struct http_listing *listing, const struct store_failure *failure) {
+        bool is_missing;
+
         listing->failure = listing->is_trial ? listing->first_failure : *failure;
-        if (listing->is_trial || strcmp(failure->code, "no-listing") == 0)
+        if (!listing->is_trial && strcmp(failure->code, "no-listing") != 0)
+                return;
+        is_missing = strcmp(listing->failure.code, "404") == 0;
+        if (listing->place.is_manifest)
+                failure_advise(&listing->failure, "a manifest is a JSON array of objects with "
+                                                  "\"name\", \"size\" and \"mtime\"");
+        else
                 failure_advise(&listing->failure,
-                               listing->place.is_manifest
-                                       ? "a manifest is a JSON array of objects with \"name\", "
-                                         "\"size\" and \"mtime\""
-                                       : "the server must list as JSON (nginx: autoindex_format "
-                                         "json) or by WebDAV, or the URL must name a manifest "
-                                         "(.../files.json)");
+                               "%sthe server must list as JSON (nginx: autoindex_format json) or "
+                               "by WebDAV, or the URL must name a manifest (.../files.json)",
+                               is_missing ? "is the address right? " : "");
 }
 
 static void on_done(void *userdata, const struct http_answer *answer,
