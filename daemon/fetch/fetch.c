@@ -19,6 +19,8 @@
 #define FETCH_BACKOFF_FIRST_NS 50000000ull
 #define FETCH_BACKOFF_MOST_NS 5000000000ull
 #define FETCH_RETRY_AFTER_MOST_MS 60000
+#define FETCH_RETRY_COST 5
+#define FETCH_RETRY_COST_TRANSIENT 10
 #define FETCH_KEPT_IDLE_BYTES (1u << 20) /* of buffers, when no ticket is held */
 
 static void fail(struct fetch_job *job, const struct store_failure *failure, bool progress);
@@ -47,6 +49,7 @@ static struct endpoint *need_endpoint(struct fetch *fetch, const struct store *s
                 free(endpoint);
                 return NULL;
         }
+        endpoint->retry_tokens = FETCH_RETRY_TOKENS;
         rate_init(&endpoint->requests, fetch->options.requests_per_second_max);
         rate_init(&endpoint->bytes, fetch->options.bytes_per_second_max);
         window_init(&endpoint->window,
@@ -216,16 +219,32 @@ static uint64_t random_below(struct fetch *fetch, uint64_t bound) {
 }
 
 /*
- * Full jitter: anything up to the bound, so that those who failed together do not come back
- * together.
+ * The retry budget of an endpoint: a server that fails most requests is not to be asked twice as
+ * often because of it. False: there is none left.
  */
-static void wait_and_retry(struct fetch_job *job, uint64_t retry_after_ms) {
+static bool pay_for_retry(struct endpoint *endpoint, enum store_failure_class class) {
+        unsigned cost = class == STORE_TRANSIENT ? FETCH_RETRY_COST_TRANSIENT : FETCH_RETRY_COST;
+
+        if (endpoint->retry_tokens < cost)
+                return false;
+        endpoint->retry_tokens -= cost;
+        return true;
+}
+
+/*
+ * Full jitter: anything up to the bound, so that those who failed together do not come back
+ * together. Without budget the longest wait comes on top: nothing is dropped.
+ */
+static void wait_and_retry(struct fetch_job *job, enum store_failure_class class,
+                           uint64_t retry_after_ms) {
         struct fetch *fetch = job->fetch;
         unsigned doublings = job->failures ? (unsigned)min_u64(job->failures - 1, 20) : 0;
         uint64_t bound_ns = min_u64(FETCH_BACKOFF_MOST_NS, FETCH_BACKOFF_FIRST_NS << doublings);
         uint64_t wait_ns = random_below(fetch, bound_ns) +
                            min_u64(retry_after_ms, FETCH_RETRY_AFTER_MOST_MS) * 1000000;
 
+        if (!pay_for_retry(job->endpoint, class))
+                wait_ns += FETCH_BACKOFF_MOST_NS;
         job->state = JOB_WAITING;
         job->due_ns = uv_hrtime() + wait_ns;
         job->endpoint->waiting++;
@@ -280,7 +299,7 @@ static void fail(struct fetch_job *job, const struct store_failure *failure, boo
                         return;
                 }
         }
-        wait_and_retry(job, failure->retry_after_ms);
+        wait_and_retry(job, failure->class, failure->retry_after_ms);
 }
 
 /*
@@ -378,6 +397,8 @@ void fetch_job_answered(struct fetch_job *job, const struct store_read_result *r
         fetch->counters.bytes += result->size_bytes;
         rate_spend(&endpoint->bytes, result->size_bytes, uv_hrtime());
         fetch->counters.request_ns += result->total_ns;
+        if (class == STORE_OK && endpoint->retry_tokens < FETCH_RETRY_TOKENS)
+                endpoint->retry_tokens++;
         endpoint->errors += class == STORE_TRANSIENT || class == STORE_THROTTLED ||
                             class == STORE_PERMANENT;
         if (class == STORE_THROTTLED && retry_after_ms) {
@@ -668,6 +689,7 @@ size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *
                                 .in_flight = endpoint->window.in_flight,
                                 .waiting = endpoint->waiting,
                                 .errors = endpoint->errors,
+                                .retry_tokens = endpoint->retry_tokens,
                         };
         }
         return count;

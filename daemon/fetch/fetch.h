@@ -18,6 +18,8 @@
 struct fetch;
 struct fetch_job;
 
+#define FETCH_RETRY_TOKENS 500
+
 struct fetch_options {
         uint64_t inflight_bytes_max; /* the budget of all tickets (default 256 MiB) */
         unsigned connections_max;    /* cap of every window; also bounded by the descriptor limit */
@@ -50,6 +52,8 @@ struct fetch_counters {
 struct fetch_endpoint_status {
         const char *name;
         unsigned window, in_flight, waiting; /* waiting: for a back-off to end */
+        /* of FETCH_RETRY_TOKENS: without enough of them every retry waits as long as it can */
+        unsigned retry_tokens;
         uint64_t errors;
 };
 

@@ -19,6 +19,7 @@ struct endpoint {
         uint64_t errors;
         struct hedge_budget hedging;
         struct rate requests, bytes;
+        unsigned retry_tokens; /* each retry takes some, each success gives one back */
 };
 
 struct fetch {

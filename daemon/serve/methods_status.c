@@ -74,10 +74,11 @@ static json_t *endpoint_rows(const struct fetch *fetch, const struct catalog *ca
         for (size_t i = 0; i < count && i < ENDPOINTS_MOST; i++)
                 json_array_append_new(
                         list,
-                        json_pack("{s:s, s:o, s:i, s:i, s:i, s:o}", "name", rows[i].name, "today",
-                                  requests_json_today(catalog, rows[i].name, time(NULL)), "window",
-                                  (int)rows[i].window, "in_flight", (int)rows[i].in_flight,
-                                  "waiting", (int)rows[i].waiting, "errors",
+                        json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "name", rows[i].name,
+                                  "today", requests_json_today(catalog, rows[i].name, time(NULL)),
+                                  "window", (int)rows[i].window, "in_flight",
+                                  (int)rows[i].in_flight, "waiting", (int)rows[i].waiting,
+                                  "retry_tokens", (int)rows[i].retry_tokens, "errors",
                                   catalog_json_number(rows[i].errors)));
         return list;
 }

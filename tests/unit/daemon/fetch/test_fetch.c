@@ -501,6 +501,29 @@ START_TEST(freed_job_takes_its_hedge_along) {
 }
 END_TEST
 
+static unsigned tokens(void) {
+        struct fetch_endpoint_status row;
+
+        ck_assert_uint_eq(fetch_endpoints(fetch, &row, 1), 1);
+        return row.retry_tokens;
+}
+
+START_TEST(retries_are_paid_for) {
+        struct job job;
+
+        begin(&patient);
+        fault_server_order(&server, "{'fault':'status','status':503,'times':2}");
+        read_job(&job, 0, SIZE);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(tokens(), FETCH_RETRY_TOKENS - 2 * 5 + 1);
+        fault_server_order(&server, "{'fault':'status','status':500,'times':1}");
+        read_job(&job, 0, SIZE);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(tokens(), FETCH_RETRY_TOKENS - 2 * 5 + 1 - 10 + 1);
+        end();
+}
+END_TEST
+
 /* ---- A store that answers when the test says ---- */
 
 struct store_read {
@@ -569,6 +592,42 @@ START_TEST(buffer_outlives_a_read_that_hangs) {
         uv_run(&harness.loop, UV_RUN_DEFAULT);
         ck_assert(closed);
         ck_assert_int_eq(uv_loop_close(&harness.loop), 0);
+}
+END_TEST
+
+/* Each failure is answered by the next try, until nothing is left to pay with. */
+START_TEST(retries_without_budget_wait_longest) {
+        static const struct fetch_options tireless = { .tries_max = 1000,
+                                                       .give_up_ns = 3600000000000 };
+        static const struct store_read_result failed = {
+                .failure = { .class = STORE_TRANSIENT, .code = "500" }, .total_bytes = UINT64_MAX
+        };
+        struct job job = { 0 };
+
+        begin_scripted(&tireless);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
+                                         must_not_be_called, &job, &job.job),
+                         0);
+        for (unsigned tries = 1; tokens() >= 10; tries++) {
+                scripted_read.on_done(scripted_read.userdata, &failed);
+                if (tokens() < 10)
+                        break;
+                /* The read before the next one is a while away: another job takes the budget. */
+                fetch_job_free(job.job);
+                ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
+                                                 must_not_be_called, &job, &job.job),
+                                 0);
+        }
+        fetch_job_free(job.job);
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
+                                         must_not_be_called, &job, &job.job),
+                         0);
+        uv_update_time(&harness.loop);
+        scripted_read.on_done(scripted_read.userdata, &failed);
+        uv_run(&harness.loop, UV_RUN_NOWAIT);
+        ck_assert_int_ge(uv_backend_timeout(&harness.loop), 4000);
+        fetch_job_free(job.job);
+        end_scripted();
 }
 END_TEST
 
@@ -678,7 +737,8 @@ START_TEST(local_files_are_fetched) {
 }
 END_TEST
 
-RUNNER_MAIN("fetch/fetch", late_answer_is_asked_for_once_more, late_rest_is_put_behind_what_came,
+RUNNER_MAIN("fetch/fetch", retries_are_paid_for, retries_without_budget_wait_longest,
+            late_answer_is_asked_for_once_more, late_rest_is_put_behind_what_came,
             hedge_that_fails_or_loses_changes_nothing, freed_job_takes_its_hedge_along,
             passing_faults_are_overcome, lasting_faults_end_at_once, gives_up_after_tries,
             gives_up_after_time, progress_resets_the_count, partial_bytes_survive_failure,

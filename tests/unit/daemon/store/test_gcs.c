@@ -37,6 +37,7 @@ static void on_done(void *userdata, const struct store_read_result *result) {
         (void)userdata;
         harness.result = *result;
         harness.done = true;
+        uv_stop(&harness.loop); /* else it would go on to wait if this was a timer's doing */
 }
 
 static enum store_failure_class read_with(const char *tag) {

@@ -68,6 +68,7 @@ static void on_ready(void *userdata, const struct store_failure *failure) {
         (void)userdata;
         outcome = *failure;
         is_done = true;
+        uv_stop(&loop); /* it is always a timer's doing */
 }
 
 static const struct credentials_value *wait_for_value(void) {

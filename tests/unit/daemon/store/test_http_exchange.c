@@ -39,6 +39,7 @@ static void on_done(void *userdata, const struct http_exchange_answer *answer) {
         struct outcome *ret_outcome = userdata;
 
         ret_outcome->done = true;
+        uv_stop(&loop); /* else it would go on to wait if this was a timer's doing */
         ret_outcome->answer = *answer;
         ck_assert_uint_eq(strlen(answer->body) <= answer->body_size, true);
         memcpy(ret_outcome->body, answer->body,

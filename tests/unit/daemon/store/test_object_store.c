@@ -386,6 +386,7 @@ static void on_listed(void *userdata, const struct store_failure *failure,
         ck_assert_int_eq(failure->class, STORE_OK);
         ck_assert_uint_eq(counts->objects, 1);
         listed = true;
+        uv_stop(&harness.loop); /* else it would go on to wait if this was a timer's doing */
 }
 
 START_TEST(ranges_and_levels_are_asked_for) {
@@ -437,6 +438,7 @@ static void on_ended(void *userdata, const struct store_failure *failure,
         *(struct store_list_counts *)userdata = *counts;
         ck_assert_int_eq(failure->class, STORE_OK);
         listed = true;
+        uv_stop(&harness.loop); /* else it would go on to wait if this was a timer's doing */
 }
 
 /* A store that cannot be told where to end: no page is asked for behind that, nothing is given. */
@@ -506,6 +508,7 @@ END_TEST
 
 static void on_read(void *userdata, const struct store_read_result *result) {
         *(struct store_read_result *)userdata = *result;
+        uv_stop(&harness.loop);
 }
 
 /* A server that does not know guards is not believed. */
