@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/store/azure_listing.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/store/http_time.h"
 #include "daemon/store/percent.h"
 #include "daemon/store/xml_stream.h"
 
@@ -59,7 +59,6 @@ static void take_property(struct azure_page *page, const char *name, const char 
                           size_t size) {
         struct object_row *row = &page->row;
         char *end;
-        time_t time_s;
 
         if (strcmp(name, "Content-Length") == 0) {
                 errno = 0;
@@ -67,8 +66,7 @@ static void take_property(struct azure_page *page, const char *name, const char 
                 if (size == 0 || *end || errno || text[0] == '-')
                         page->error = -EBADMSG;
         } else if (strcmp(name, "Last-Modified") == 0) {
-                time_s = curl_getdate(text, NULL);
-                row->mtime_ns = time_s == (time_t)-1 ? INT64_MIN : (int64_t)time_s * 1000000000;
+                row->mtime_ns = http_time_parse(text);
         } else if (strcmp(name, "Etag") == 0) {
                 bool quoted = size > 1 && text[0] == '"' && text[size - 1] == '"';
 

@@ -4,12 +4,12 @@
  * RFC 4918, sections 9.1 and 14. Properties that a server does not have come empty, in a propstat of
  * their own. Tags are not taken: that of a young file may be weak and change by itself.
  */
-#include <curl/curl.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/base.h"
 #include "daemon/store/http_index.h"
+#include "daemon/store/http_time.h"
 #include "daemon/store/percent.h"
 #include "daemon/store/xml_stream.h"
 
@@ -92,7 +92,6 @@ static void take_href(struct dav *dav, const char *text) {
 
 static void take_property(struct dav *dav, const char *name, const char *text) {
         char *end;
-        time_t time_s;
 
         if (strcmp(name, "getcontentlength") == 0) {
                 errno = 0;
@@ -100,8 +99,7 @@ static void take_property(struct dav *dav, const char *name, const char *text) {
                 if (*end || errno || text[0] == '-')
                         dav->size_bytes = UINT64_MAX;
         } else if (strcmp(name, "getlastmodified") == 0) {
-                time_s = curl_getdate(text, NULL);
-                dav->mtime_ns = time_s == (time_t)-1 ? INT64_MIN : (int64_t)time_s * 1000000000;
+                dav->mtime_ns = http_time_parse(text);
         }
 }
 
