@@ -7,8 +7,8 @@ import mmap
 import os
 import pathlib
 import resource
-import signal
 import selectors
+import signal
 import socket
 import struct
 import subprocess
