@@ -72,7 +72,7 @@ static int authorization(char **ret_header, char why[AWS_WHY_BYTES]) {
         *ret_header = NULL;
         if (path && (r = aws_read_file(path, &text)) < 0) {
                 snprintf(why, AWS_WHY_BYTES, "%s: %s", path, strerror(-r));
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         }
         if (text)
                 text[strcspn(text, "\r\n")] = '\0';
@@ -95,7 +95,7 @@ static int make_url(char **ret_url, char why[AWS_WHY_BYTES]) {
         if (!relative && !is_allowed(full)) {
                 snprintf(why, AWS_WHY_BYTES,
                          "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine");
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         }
         if (asprintf(ret_url, "%s%s", relative ? CONTAINER_HOST : "", relative ? relative : full) <
             0) {

@@ -41,6 +41,14 @@ static void note(struct aws_chain *chain, const char *why) {
                  chain->sources[chain->at]->name, why);
 }
 
+static void refuse(struct aws_chain *chain, const char *why) {
+        struct store_failure failure;
+
+        failure_set(&failure, STORE_PERMANENT, "credentials", "%s: %s",
+                    chain->sources[chain->at]->name, why);
+        chain->on_value(chain->userdata, NULL, &failure);
+}
+
 static void give_up(struct aws_chain *chain) {
         struct store_failure failure;
 
@@ -79,6 +87,8 @@ static void try_one(struct aws_chain *chain) {
                 fail_errno(chain, -r);
         } else if (r == AWS_READY) {
                 chain->on_value(chain->userdata, &value, NULL);
+        } else if (r == AWS_BROKEN) {
+                refuse(chain, why);
         } else if (r == AWS_ABSENT) {
                 note(chain, why);
                 chain->at++;

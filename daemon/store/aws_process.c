@@ -71,7 +71,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
         if (r == -EINVAL) {
                 snprintf(why, AWS_WHY_BYTES, "credential_process of profile %s: a quote is open",
                          context->profile);
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         }
         if (r < 0)
                 return r;

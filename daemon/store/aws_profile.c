@@ -121,38 +121,46 @@ static int begin_section(struct aws_profiles *profiles, struct span line, bool i
         return add_setting(profiles, *section, (struct span){ "", 0 }, (struct span){ "", 0 });
 }
 
+/*
+ * An indented line belongs to the setting above it, if that has no value of its own. nests: there is
+ * such a setting.
+ */
 static int parse_line(struct aws_profiles *profiles, struct span line, bool is_credentials,
-                      char **section) {
+                      char **section, bool *nests) {
         bool is_indented = line.size > 0 && isspace((unsigned char)line.at[0]);
         struct span trimmed = trim(line);
         const char *equals;
-        struct span key;
+        struct span key, value;
 
         if (trimmed.size == 0 || trimmed.at[0] == '#' || trimmed.at[0] == ';')
                 return 0;
-        if (trimmed.at[0] == '[')
+        if (trimmed.at[0] == '[' && !(is_indented && *nests)) {
+                *nests = false;
                 return begin_section(profiles, trimmed, is_credentials, section);
+        }
         equals = memchr(trimmed.at, '=', trimmed.size);
-        if (is_indented || !equals || !*section)
-                return 0; /* of a setting above it, or nothing at all */
+        if ((is_indented && *nests) || !equals || !*section)
+                return 0;
         key = trim((struct span){ trimmed.at, (size_t)(equals - trimmed.at) });
-        return add_setting(
-                profiles, *section, key,
-                without_comment(trim((struct span){
-                        equals + 1, trimmed.size - (size_t)(equals + 1 - trimmed.at) })));
+        value = without_comment(trim(
+                (struct span){ equals + 1, trimmed.size - (size_t)(equals + 1 - trimmed.at) }));
+        *nests = value.size == 0;
+        return add_setting(profiles, *section, key, value);
 }
 
 int aws_profiles_parse(struct aws_profiles *profiles, const char *text, size_t size,
                        bool is_credentials) {
         CLEANUP(freep) char *section = NULL;
         const char *end = text + size;
+        bool nests = false;
         int r = 0;
 
         while (text < end && r == 0) {
                 const char *newline = memchr(text, '\n', (size_t)(end - text));
                 size_t line = newline ? (size_t)(newline - text) : (size_t)(end - text);
 
-                r = parse_line(profiles, (struct span){ text, line }, is_credentials, &section);
+                r = parse_line(profiles, (struct span){ text, line }, is_credentials, &section,
+                               &nests);
                 text += line + 1;
         }
         return r;

@@ -15,20 +15,22 @@ struct aws_run {
 };
 
 static const struct {
-        const char *key;
+        const char *key, *with; /* with: another key that it is nothing without; NULL: none */
         const struct aws_source *source;
 } ways[] = {
-        { "source_profile", &aws_source_role },
-        { "credential_source", &aws_source_role },
-        { "web_identity_token_file", &aws_source_web_identity },
-        { "sso_session", &aws_source_sso },
-        { "sso_start_url", &aws_source_sso },
-        { "credential_process", &aws_source_process },
+        { "source_profile", "role_arn", &aws_source_role },
+        { "credential_source", "role_arn", &aws_source_role },
+        { "web_identity_token_file", NULL, &aws_source_profile_web_identity },
+        { "sso_session", NULL, &aws_source_sso },
+        { "sso_start_url", NULL, &aws_source_sso },
+        { "aws_access_key_id", NULL, &aws_source_keys },
+        { "credential_process", NULL, &aws_source_process },
 };
 
 static const struct aws_source *way_of(const struct aws_context *context) {
         for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-                if (aws_setting(context, ways[i].key))
+                if (aws_setting(context, ways[i].key) &&
+                    (!ways[i].with || aws_setting(context, ways[i].with)))
                         return ways[i].source;
         }
         return &aws_source_keys;
@@ -52,7 +54,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
                 snprintf(why, AWS_WHY_BYTES, "there is no profile %s in %s or %s", context->profile,
                          context->profiles->paths[0] ? context->profiles->paths[0] : "?",
                          context->profiles->paths[1] ? context->profiles->paths[1] : "?");
-                return AWS_ABSENT;
+                return context->profile_is_named ? AWS_BROKEN : AWS_ABSENT;
         }
         run = calloc(1, sizeof(*run));
         if (!run)

@@ -45,6 +45,16 @@ static void end(struct aws_run *run, struct credentials_value *take_value,
         on_done(userdata, take_value, failure);
 }
 
+/* Whose credentials the role is asked for with has none: no other source takes its place. */
+static void end_without_base(struct aws_run *run, const struct store_failure *failure) {
+        struct store_failure final = *failure;
+
+        if (final.class == STORE_OK)
+                failure_set(&final, STORE_PERMANENT, "credentials", "profile %s: %s",
+                            run->context.profile, failure->message);
+        end(run, NULL, &final);
+}
+
 static void on_assumed(void *userdata, struct credentials_value *take_value,
                        const struct store_failure *failure) {
         struct aws_run *run = userdata;
@@ -83,7 +93,7 @@ static void on_base(void *userdata, struct credentials_value *take_value,
 
         run->run = NULL;
         if (!take_value) {
-                end(run, NULL, failure);
+                end_without_base(run, failure);
                 return;
         }
         run->signer = *take_value;
@@ -151,7 +161,7 @@ static int start_base(struct aws_run *run, char why[AWS_WHY_BYTES]) {
                 uv_timer_start(run->turn, on_turn, 0, 0);
                 return AWS_RUNNING;
         }
-        return r;
+        return r == AWS_ABSENT ? AWS_BROKEN : r;
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
@@ -164,7 +174,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (!source)
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         run = calloc(1, sizeof(*run));
         if (!run)
                 return -ENOMEM;

@@ -26,6 +26,8 @@ enum aws_outcome {
         AWS_READY,   /* the value is filled */
         AWS_RUNNING, /* on_done follows, and not from inside */
         AWS_ABSENT,  /* it is not set up; why says what is missing */
+        /* it is set up, and wrong: why says how. Nobody else's credentials may take its place. */
+        AWS_BROKEN,
 };
 
 /* The value, or NULL and the failure: one of class STORE_OK means that it is absent after all. */
@@ -45,8 +47,8 @@ struct aws_source {
 
 extern const struct aws_source aws_source_anonymous;
 extern const struct aws_source aws_source_environment;
-extern const struct aws_source aws_source_profile; /* whatever the profile says */
-extern const struct aws_source aws_source_web_identity;
+extern const struct aws_source aws_source_profile;      /* whatever the profile says */
+extern const struct aws_source aws_source_web_identity; /* of the environment */
 extern const struct aws_source aws_source_container;
 extern const struct aws_source aws_source_instance;
 
@@ -54,10 +56,11 @@ extern const struct aws_source aws_source_instance;
  * What a profile may say, each in a file of its own; aws_source_profile chooses. start() is only
  * called for a profile that says it.
  */
-extern const struct aws_source aws_source_keys;    /* aws_access_key_id ... */
-extern const struct aws_source aws_source_role;    /* role_arn, with somebody else's credentials */
-extern const struct aws_source aws_source_sso;     /* sso_session, sso_start_url */
-extern const struct aws_source aws_source_process; /* credential_process */
+extern const struct aws_source aws_source_keys; /* aws_access_key_id ... */
+extern const struct aws_source aws_source_role; /* role_arn, with somebody else's credentials */
+extern const struct aws_source aws_source_profile_web_identity; /* web_identity_token_file */
+extern const struct aws_source aws_source_sso;                  /* sso_session, sso_start_url */
+extern const struct aws_source aws_source_process;              /* credential_process */
 
 #define AWS_ROLES_DEEP 5 /* profiles that a role may lead through */
 

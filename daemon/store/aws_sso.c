@@ -182,7 +182,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
                          "profile %s lacks one of sso_start_url, sso_region, sso_account_id, "
                          "sso_role_name",
                          context->profile);
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         }
         path = cache_path(&sso);
         if (!path)
@@ -191,7 +191,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
         if (!token) {
                 snprintf(why, AWS_WHY_BYTES, "the login has expired: aws sso login --profile %s",
                          context->profile);
-                return AWS_ABSENT;
+                return AWS_BROKEN;
         }
         r = start_run(context, &sso, token, on_done, userdata, ret_run);
         explicit_bzero(token, strlen(token));

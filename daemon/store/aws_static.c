@@ -27,7 +27,7 @@ static int environment(const struct aws_context *context, struct credentials_val
         if (!id || !secret) {
                 snprintf(why, AWS_WHY_BYTES, "%s is not set",
                          id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
-                return AWS_ABSENT;
+                return id ? AWS_BROKEN : AWS_ABSENT;
         }
         r = aws_value_set(ret_value, id, secret, aws_variable("AWS_SESSION_TOKEN"),
                           CREDENTIALS_NEVER, "access key ...%s (environment)", tail_of(id));
@@ -49,7 +49,7 @@ static int keys(const struct aws_context *context, struct credentials_value *ret
         if (!id || !secret) {
                 snprintf(why, AWS_WHY_BYTES, "profile %s has no %s", context->profile,
                          id ? "aws_secret_access_key" : "aws_access_key_id");
-                return AWS_ABSENT;
+                return id ? AWS_BROKEN : AWS_ABSENT;
         }
         r = aws_value_set(ret_value, id, secret, aws_setting(context, "aws_session_token"),
                           CREDENTIALS_NEVER, "access key ...%s (profile %s)", tail_of(id),

@@ -17,14 +17,14 @@
 
 struct aws_sts {
         struct http_exchange *exchange;
-        char *role_arn, *profile;
+        char *role_arn, *label;
         aws_on_done *on_done;
         void *userdata;
 };
 
 static void sts_free(struct aws_sts *sts) {
         free(sts->role_arn);
-        free(sts->profile);
+        free(sts->label);
         free(sts);
 }
 
@@ -105,7 +105,7 @@ static int value_of(const struct aws_sts *sts, const struct http_exchange_answer
         if (r == 0) {
                 name_role(answer.arn ? answer.arn : sts->role_arn, role, sizeof(role));
                 r = aws_value_set(ret_value, answer.id, answer.secret, answer.token,
-                                  answer.expires_s, "%s (profile %s)", role, sts->profile);
+                                  answer.expires_s, "%s (%s)", role, sts->label);
         }
         answer_deinit(&answer);
         return r;
@@ -117,8 +117,8 @@ static void set_failure(const struct aws_sts *sts, const struct http_exchange_an
 
         s3_error_parse(reply->body, reply->body_size, &error);
         failure_set(ret_failure, reply->status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT,
-                    error.code[0] ? error.code : "sts", "%ld %s from STS for role %s (profile %s)",
-                    reply->status, error.code, sts->role_arn, sts->profile);
+                    error.code[0] ? error.code : "sts", "%ld %s from STS for role %s (%s)",
+                    reply->status, error.code, sts->role_arn, sts->label);
         if (error.message[0])
                 failure_advise(ret_failure, "%s", error.message);
 }
@@ -294,8 +294,10 @@ int aws_sts_start(const struct aws_context *context, const struct aws_sts_query 
         sts->on_done = on_done;
         sts->userdata = userdata;
         sts->role_arn = strdup(query->role_arn);
-        sts->profile = strdup(context->profile);
-        r = sts->role_arn && sts->profile ? ask(context, query, sts) : -ENOMEM;
+        if (asprintf(&sts->label, "%s%s", query->label ? "" : "profile ",
+                     query->label ? query->label : context->profile) < 0)
+                sts->label = NULL;
+        r = sts->role_arn && sts->label ? ask(context, query, sts) : -ENOMEM;
         if (r < 0) {
                 sts_free(sts);
                 return r;

@@ -15,7 +15,8 @@ struct aws_sts;
 struct aws_sts_query {
         const char *action;
         const char *role_arn;
-        const char *session;                          /* NULL: a name of ours */
+        const char *label;   /* what it was set up by, for people; NULL: the profile */
+        const char *session; /* NULL: a name of ours */
         const char *external_id, *duration_s, *token; /* NULL: none */
         const struct credentials_value *signer;       /* NULL: not signed */
 };

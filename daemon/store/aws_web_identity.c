@@ -10,48 +10,72 @@
 #include "daemon/store/aws_source.h"
 #include "daemon/store/aws_sts.h"
 
-/* Of the environment, or else of the profile. */
-static const char *find(const struct aws_context *context, const char *variable,
-                        const char *setting) {
-        const char *value = aws_variable(variable);
+/* What is asked for, and by whom it was set up. */
+struct identity {
+        const char *path, *role, *session, *duration_s, *label;
+};
 
-        return value ? value : aws_setting(context, setting);
-}
-
-static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
-                 struct aws_run **ret_run) {
-        const char *path = find(context, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file");
-        const char *role = find(context, "AWS_ROLE_ARN", "role_arn");
+static int ask(const struct aws_context *context, const struct identity *identity,
+               char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+               struct aws_run **ret_run) {
         CLEANUP(freep) char *token = NULL;
-        int r;
+        int r = aws_read_file(identity->path, &token);
 
-        (void)ret_value;
-        if (!path || !role) {
-                snprintf(why, AWS_WHY_BYTES, "%s is not set",
-                         path ? "AWS_ROLE_ARN" : "AWS_WEB_IDENTITY_TOKEN_FILE");
-                return AWS_ABSENT;
-        }
-        r = aws_read_file(path, &token);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                snprintf(why, AWS_WHY_BYTES, "%s: %s", path, strerror(-r));
-                return AWS_ABSENT;
+                snprintf(why, AWS_WHY_BYTES, "%s: %s", identity->path, strerror(-r));
+                return AWS_BROKEN;
         }
         token[strcspn(token, "\r\n")] = '\0';
-        r = aws_sts_start(
-                context,
-                &(struct aws_sts_query){
-                        .action = "AssumeRoleWithWebIdentity",
-                        .role_arn = role,
-                        .session = find(context, "AWS_ROLE_SESSION_NAME", "role_session_name"),
-                        .duration_s = aws_setting(context, "duration_seconds"),
-                        .token = token,
-                },
-                on_done, userdata, (struct aws_sts **)ret_run);
+        r = aws_sts_start(context,
+                          &(struct aws_sts_query){ .action = "AssumeRoleWithWebIdentity",
+                                                   .role_arn = identity->role,
+                                                   .label = identity->label,
+                                                   .session = identity->session,
+                                                   .duration_s = identity->duration_s,
+                                                   .token = token },
+                          on_done, userdata, (struct aws_sts **)ret_run);
         explicit_bzero(token, strlen(token));
         return r < 0 ? r : AWS_RUNNING;
+}
+
+static int of_environment(const struct aws_context *context, struct credentials_value *ret_value,
+                          char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                          struct aws_run **ret_run) {
+        struct identity identity = {
+                .path = aws_variable("AWS_WEB_IDENTITY_TOKEN_FILE"),
+                .role = aws_variable("AWS_ROLE_ARN"),
+                .session = aws_variable("AWS_ROLE_SESSION_NAME"),
+                .label = "web identity",
+        };
+
+        (void)ret_value;
+        if (!identity.path || !identity.role) {
+                snprintf(why, AWS_WHY_BYTES, "%s is not set",
+                         identity.path ? "AWS_ROLE_ARN" : "AWS_WEB_IDENTITY_TOKEN_FILE");
+                return identity.path ? AWS_BROKEN : AWS_ABSENT;
+        }
+        return ask(context, &identity, why, on_done, userdata, ret_run);
+}
+
+/* What a profile says is not mixed with the environment, which may be of another role. */
+static int of_profile(const struct aws_context *context, struct credentials_value *ret_value,
+                      char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                      struct aws_run **ret_run) {
+        struct identity identity = {
+                .path = aws_setting(context, "web_identity_token_file"),
+                .role = aws_setting(context, "role_arn"),
+                .session = aws_setting(context, "role_session_name"),
+                .duration_s = aws_setting(context, "duration_seconds"),
+        };
+
+        (void)ret_value;
+        if (!identity.role) {
+                snprintf(why, AWS_WHY_BYTES, "profile %s has no role_arn", context->profile);
+                return AWS_BROKEN;
+        }
+        return ask(context, &identity, why, on_done, userdata, ret_run);
 }
 
 static void cancel(struct aws_run *run) {
@@ -59,5 +83,9 @@ static void cancel(struct aws_run *run) {
 }
 
 const struct aws_source aws_source_web_identity = { .name = "web identity",
-                                                    .start = start,
+                                                    .start = of_environment,
                                                     .cancel = cancel };
+
+const struct aws_source aws_source_profile_web_identity = { .name = "profile",
+                                                            .start = of_profile,
+                                                            .cancel = cancel };

@@ -25,7 +25,7 @@ SOURCE = "s3://logs/exp"
 def moto():
     from tests.rig.s3_moto import Moto
     with Moto() as server:
-        server.put("exp", TOP / "tests/data/fixtures/real")
+        server.put("exp", TOP / "tests/data/fixtures/keras")
         yield server
 
 
@@ -67,7 +67,7 @@ def ls(moto, tmp_path):
 
 
 def check(result, identity):
-    assert result.returncode in (0, 1), result.stderr
+    assert result.returncode in (0, 1) and "2 runs, 2 files" in result.stdout, result.stderr
     assert result.stdout.rstrip().endswith(f"as {identity}"), result.stdout[-300:]
 
 
@@ -111,7 +111,7 @@ def test_container_token_goes_nowhere_else(ls):
 def test_web_identity(roles, ls, tmp_path):
     (tmp_path / "token").write_text(WEB_TOKEN)
     check(ls(AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"), AWS_ROLE_ARN=ROLE_ARN, AWS_ENDPOINT_URL_STS=roles.url + "/sts"),
-          "assumed-role/Research (profile default)")
+          "assumed-role/Research (web identity)")
 
 
 def test_web_identity_of_a_profile(roles, ls, tmp_path):
@@ -216,3 +216,33 @@ def test_nothing_is_set_up(ls):
 def test_servers_that_fail_for_a_moment(aws, ls):
     aws.fail = 1
     check(ls(AWS_EC2_METADATA_DISABLED="", AWS_EC2_METADATA_SERVICE_ENDPOINT=aws.url), "instance role ml-read")
+
+
+BROKEN = {
+    "a profile that is not there": ("", {"AWS_PROFILE": "typo"}, "there is no profile typo"),
+    "half a key": ("[profile a]\naws_access_key_id = x\n", {"AWS_PROFILE": "a"}, "aws_secret_access_key"),
+    "an expired login": (SSO, {"AWS_PROFILE": "research"}, "aws sso login"),
+    "a second factor": (f"[profile a]\nrole_arn = {ROLE_ARN}\nsource_profile = b\nmfa_serial = x\n", {"AWS_PROFILE": "a"}, "second factor"),
+    "a circle": (f"[profile a]\nrole_arn = {ROLE_ARN}\nsource_profile = b\n[profile b]\nrole_arn = {ROLE_ARN}\nsource_profile = a\n",
+                 {"AWS_PROFILE": "a"}, "leads to itself"),
+    "a token that cannot be read": ("", {"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere", "AWS_ROLE_ARN": ROLE_ARN}, "/nowhere"),
+    "a container elsewhere": ("", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://192.0.2.1/x"}, "neither https nor of this machine"),
+    "an open quote": ("[profile p]\ncredential_process = 'x\n", {"AWS_PROFILE": "p"}, "quote"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_set_up_wrong_is_nobody_elses(aws, ls, what):
+    """The instance has credentials, but they are not what was asked for."""
+    config, variables, words = BROKEN[what]
+    result = ls(config, **variables, AWS_EC2_METADATA_DISABLED="", AWS_EC2_METADATA_SERVICE_ENDPOINT=aws.url)
+    assert result.returncode == 3 and words in result.stderr, result.stderr
+    assert not aws.seen
+
+
+def test_a_profile_is_not_mixed_with_the_environment(roles, ls, tmp_path):
+    """The pod's own role is another one than that of the profile."""
+    (tmp_path / "token").write_text(WEB_TOKEN)
+    config = f"[profile ci]\nrole_arn = {ROLE_ARN}\nweb_identity_token_file = {tmp_path / 'token'}\n"
+    check(ls(config, AWS_PROFILE="ci", AWS_ENDPOINT_URL_STS=roles.url + "/sts", AWS_WEB_IDENTITY_TOKEN_FILE="/nowhere",
+             AWS_ROLE_ARN="arn:aws:iam::123456789012:role/Pod"), "assumed-role/Research (profile ci)")

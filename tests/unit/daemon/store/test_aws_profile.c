@@ -28,7 +28,10 @@ static const char config[] = "; a comment\r\n"
                              "[ignored]\n"
                              "[profile empty]\n"
                              "[broken\n"
-                             "region = lost\n";
+                             "region = lost\n"
+        "[profile indented]\n"
+        "  region = kept\n"
+        "\tsource_profile = base\n";
 
 static const char credentials[] = "[research]\n"
                                   "aws_access_key_id = AKID\n"
@@ -61,6 +64,8 @@ START_TEST(settings_of_both_files) {
         check("profile", "research", "source_profile", "base");
         check("profile", "research", "endpoint_url", "http://host:9000/#anchor");
         check("profile", "spaced name", "region", "x");
+        check("profile", "indented", "region", "kept");
+        check("profile", "indented", "source_profile", "base");
         check("sso-session", "research", "sso_region", "ap-south-1");
         ck_assert_ptr_null(aws_profiles_get(&profiles, "profile", "research", "no value"));
         ck_assert_ptr_null(aws_profiles_get(&profiles, "profile", "empty", "region"));
