@@ -144,7 +144,7 @@ int object_read_start(struct store *store, const struct store_read_range *range,
 }
 
 bool object_read_has_begun(const struct store_read *read) {
-        return read->call.http && http_request_has_begun(read->call.http);
+        return !read->call.http || http_request_has_begun(read->call.http);
 }
 
 bool object_read_cancel(struct store_read *read, void (*on_released)(void *userdata),

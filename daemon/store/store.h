@@ -206,7 +206,8 @@ struct store_operations {
                     void (*on_done)(void *userdata, const struct store_read_result *result),
                     void *userdata, struct store_read **ret_read);
         /*
-         * True if the answer to a read has begun. NULL: that cannot be told, and no read is worth a
+         * True if the answer to a read has begun, or if the request has not gone out yet (it waits for
+         * credentials): asking twice would not help. NULL: that cannot be told, and no read is worth a
          * second one (a file system).
          */
         bool (*read_has_begun)(const struct store_read *read);

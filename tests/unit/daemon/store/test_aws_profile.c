@@ -29,9 +29,9 @@ static const char config[] = "; a comment\r\n"
                              "[profile empty]\n"
                              "[broken\n"
                              "region = lost\n"
-        "[profile indented]\n"
-        "  region = kept\n"
-        "\tsource_profile = base\n";
+                             "[profile indented]\n"
+                             "  region = kept\n"
+                             "\tsource_profile = base\n";
 
 static const char credentials[] = "[research]\n"
                                   "aws_access_key_id = AKID\n"

@@ -534,6 +534,29 @@ START_TEST(other_versions_are_noticed) {
 }
 END_TEST
 
+/* What waits for credentials is not late. */
+START_TEST(waiting_reads_are_not_asked_for_twice) {
+        uint8_t buffer[100];
+        struct store_read_range range = { .name = "a.tfevents",
+                                          .name_size = 10,
+                                          .size_bytes = sizeof(buffer),
+                                          .buffer = buffer };
+        struct store_read_result result = { .failure = { .class = STORE_TRANSIENT } };
+        struct store_read *read;
+
+        begin();
+        test_file_write(server.root, "exp/a.tfevents", 10000);
+        fault_server_order(&server, "{'fault':'silent'}");
+        ck_assert_int_eq(
+                harness.store->operations->read(harness.store, &range, on_read, &result, &read), 0);
+        ck_assert(harness.store->operations->read_has_begun(read));
+        while (harness.store->operations->read_has_begun(read))
+                uv_run(&harness.loop, UV_RUN_ONCE); /* until it is sent */
+        harness.store->operations->read_cancel(read, NULL, NULL);
+        end();
+}
+END_TEST
+
 START_TEST(refused_credentials_are_replaced_once) {
         begin();
         test_file_write(server.root, "exp/a.tfevents", 10000);
@@ -623,5 +646,6 @@ END_TEST
 RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_asked_again,
             listings_fail_in_the_end, ranges_and_levels_are_asked_for, a_range_ends_where_it_should,
             reads_are_ranged_and_guarded, other_versions_are_noticed,
-            refused_credentials_are_replaced_once, what_was_learned_is_tried_a_few_times,
-            missing_credentials_say_so_and_heal, close_at_every_moment)
+            waiting_reads_are_not_asked_for_twice, refused_credentials_are_replaced_once,
+            what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
+            close_at_every_moment)
