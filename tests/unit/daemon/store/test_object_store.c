@@ -268,14 +268,13 @@ static void write_page(const char *token, const char *text) {
         ck_assert_int_eq(fclose(file), 0);
 }
 
-static void begin(void) {
+static void open_store(void) {
         struct object_store *store = calloc(1, sizeof(*store));
         struct credentials *credentials;
         const char *message = "";
 
         issued = refresh_after = 0;
         issuer_fails = file_has_changed = false;
-        fault_server_start(&server);
         memset(&harness, 0, sizeof(harness));
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
         credentials = make_credentials(&harness.loop);
@@ -285,6 +284,11 @@ static void begin(void) {
                                            &impatient, credentials, &message),
                          0);
         harness.store = &store->store;
+}
+
+static void begin(void) {
+        fault_server_start(&server);
+        open_store();
 }
 
 static void end(void) {
@@ -610,6 +614,10 @@ END_TEST
 
 /* Whatever the moment: while credentials are waited for, and in each state of a request. */
 START_TEST(close_at_every_moment) {
+        fault_server_start(&server);
+        test_file_write(server.root, "exp/a.tfevents", 10000);
+        write_page("first", "K 5 exp/runs/a.tfevents\nE\n");
+        fault_server_order(&server, "{'fault':'trickle','piece':1,'ms':5}");
         for (unsigned turns = 0; turns < 25; turns++) {
                 static const struct store_list_callbacks callbacks = { ignore_row,
                                                                        ignore_unreadable, on_listed,
@@ -623,11 +631,8 @@ START_TEST(close_at_every_moment) {
                 struct store_read *read;
                 struct store_list *list;
 
-                begin();
+                open_store();
                 refresh_after = turns % 3;
-                test_file_write(server.root, "exp/a.tfevents", 10000);
-                write_page("first", "K 5 exp/runs/a.tfevents\nE\n");
-                fault_server_order(&server, "{'fault':'trickle','piece':1,'ms':5}");
                 ck_assert_int_eq(harness.store->operations->read(harness.store, &range, on_read,
                                                                  &result, &read),
                                  0);
@@ -638,8 +643,9 @@ START_TEST(close_at_every_moment) {
                         uv_run(&harness.loop, UV_RUN_NOWAIT);
                 if (turns % 2 && result.failure.class == STORE_TRANSIENT)
                         harness.store->operations->read_cancel(read, NULL, NULL);
-                end();
+                store_harness_close(&harness);
         }
+        fault_server_stop(&server);
 }
 END_TEST
 
