@@ -208,7 +208,7 @@ $(BUILD)/fuzz/seeds/complete: scripts/fuzz-seeds $(BUILD)/tests/differential/dec
 	@scripts/fuzz-seeds $(BUILD)/tests/differential/decode $(@D)
 	@touch $@
 
-check: all tests asan-tests tsan-tests python $(FUZZ_PROGRAMS) $(BUILD)/fuzz/seeds/complete ## every test (under 12 minutes on two cores)
+check: all tests asan-tests tsan-tests python $(FUZZ_PROGRAMS) $(BUILD)/fuzz/seeds/complete ## every test (a quarter of an hour on two cores)
 	@HEADRACE_BUILD=$(BUILD) $(BUILD)/venv/bin/python scripts/check
 
 check-peers: all python ## test against real servers (Ceph, ...), which are installed or built first where they are missing
