@@ -462,13 +462,18 @@ static const struct credentials_provider operations = {
 int azure_credentials_new(uv_loop_t *loop, const struct azure_settings *settings,
                           const struct azure_place *place, struct credentials **ret_credentials) {
         struct azure_chain *chain = calloc(1, sizeof(*chain));
+        /* A key or a SAS of the environment is of its account, and of no other. */
+        bool is_its = !settings->account || strcmp(settings->account, place->account) == 0;
         bool well;
 
         if (!chain)
                 return -ENOMEM;
         chain->loop = loop;
-        well = copy(&chain->account, place->account) && copy(&chain->key, settings->key) &&
-               copy(&chain->sas, place->sas ? place->sas : settings->sas);
+        well = copy(&chain->account, place->account) &&
+               copy(&chain->key, is_its ? settings->key : NULL) &&
+               copy(&chain->sas, place->sas ? place->sas
+                                 : is_its   ? settings->sas
+                                            : NULL);
         chain->turn = well ? malloc(sizeof(*chain->turn)) : NULL;
         if (!chain->turn) {
                 chain_free(chain);

@@ -153,6 +153,16 @@ static int take_path(struct azure_place *place, const char *path, bool has_conta
         return place->prefix ? 0 : -ENOMEM;
 }
 
+/* Account and cloud: a secret in a URL must not go to an account of that name elsewhere. */
+static int set_host(struct azure_place *place, struct span account, struct span host) {
+        const char *service = account.at + account.size + 1;
+        const char *dot = memchr(service, '.', host.size - account.size - 1);
+
+        place->account = strndup(account.at, account.size);
+        place->suffix = strndup(dot + 1, host.size - (size_t)(dot + 1 - host.at));
+        return place->account && place->suffix ? 0 : -ENOMEM;
+}
+
 static int take_url(struct azure_place *place, const char *url) {
         const char *rest = strstr(url, "://") + strlen("://");
         struct span host = span_until(rest, "/?#");
@@ -166,7 +176,7 @@ static int take_url(struct azure_place *place, const char *url) {
                 host = (struct span){ at + 1, host.size - (size_t)(at + 1 - host.at) };
         }
         account = account_of(host);
-        if (account.size > 0 && !(place->account = strndup(account.at, account.size)))
+        if (account.size > 0 && set_host(place, account, host) < 0)
                 return -ENOMEM;
         if (account.size > 0 || at)
                 return take_path(place, host.at + host.size, !at);
@@ -178,9 +188,11 @@ static int take_url(struct azure_place *place, const char *url) {
 static int set_endpoint(struct azure_place *place, const struct azure_settings *settings) {
         const char *host, *path;
 
-        if (!settings->endpoint)
+        if (place->suffix || !settings->endpoint)
                 return asprintf(&place->endpoint, "https://%s.blob.%s", place->account,
-                                settings->suffix ? settings->suffix : SUFFIX) < 0 ||
+                                place->suffix      ? place->suffix
+                                : settings->suffix ? settings->suffix
+                                                   : SUFFIX) < 0 ||
                                        !(place->base = strdup(""))
                                ? -ENOMEM
                                : 0;
@@ -241,6 +253,7 @@ void azure_place_deinit(struct azure_place *place) {
         free(place->prefix);
         free(place->endpoint);
         free(place->base);
+        free(place->suffix);
         wipe(place->sas);
         *place = (struct azure_place){ 0 };
 }

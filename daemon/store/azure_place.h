@@ -23,8 +23,9 @@ struct azure_place {
         char *account, *container, *prefix; /* the prefix without slashes around it */
         char *endpoint;                     /* "https://host[:port]" */
         char *base;                         /* path in front of the container: "" or "/account" */
-        char *sas;                          /* of the URL, without a question mark; NULL: none */
-        bool is_custom;                     /* not one of Azure's own hosts */
+        char *suffix;   /* of the host that the URL names: its cloud; NULL: it names none */
+        char *sas;      /* of the URL, without a question mark; NULL: none */
+        bool is_custom; /* not one of Azure's own hosts */
 };
 
 /*

@@ -25,6 +25,10 @@ static const struct {
           "https://other.blob.core.windows.net", NULL },
         { "https://other.blob.core.windows.net/logs/exp?sv=1&sig=a%2Bb", "other", "logs", "exp",
           "https://other.blob.core.windows.net", "sv=1&sig=a%2Bb" },
+        { "https://other.blob.core.chinacloudapi.cn/logs?sig=S", "other", "logs", "",
+          "https://other.blob.core.chinacloudapi.cn", "sig=S" },
+        { "abfss://logs@other.dfs.core.usgovcloudapi.net/exp", "other", "logs", "exp",
+          "https://other.blob.core.usgovcloudapi.net", NULL },
         { "https://other.blob.core.windows.net/$web", "other", "$web", "",
           "https://other.blob.core.windows.net", NULL },
 };
@@ -86,6 +90,13 @@ START_TEST(connection_string_and_what_goes_before_it) {
         ck_assert_int_eq(azure_place_init(&place, "az://logs/x", &settings, &message), 0);
         ck_assert_str_eq(place.endpoint, "http://127.0.0.1:10000");
         ck_assert_str_eq(place.base, "/one");
+        azure_place_deinit(&place);
+        /* A host that the URL names is not replaced. */
+        ck_assert_int_eq(azure_place_init(&place, "az://other.blob.core.windows.net/logs?sig=S",
+                                          &settings, &message),
+                         0);
+        ck_assert_str_eq(place.endpoint, "https://other.blob.core.windows.net");
+        ck_assert_str_eq(place.base, "");
         azure_place_deinit(&place);
         azure_settings_deinit(&settings);
         setenv("AZURE_STORAGE_ACCOUNT", "two", 1);
