@@ -16,6 +16,7 @@ import time
 import pytest
 
 from tests.integration.test_protocol import expected_rows, write_events, write_tree
+from tests.integration.test_storage import serve  # noqa: F401
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("HEADRACE_BUILD", "build")
@@ -230,11 +231,12 @@ def on_terminal(arguments, **environment):
     return output
 
 
-def test_progress_bar_and_colours(tmp_path):
-    root = write_tree(tmp_path / "logs", runs=20, steps=500)
-    output = on_terminal(["dump", root])
-    # Drawn when something is known: perhaps before the listing is complete, and not again.
-    assert b"logs  [" in output and re.search(rb" \d+/\d+ files ", output) and output.endswith(b"\r\x1b[K")
+def test_progress_bar_and_colours(tmp_path, serve):
+    write_tree(tmp_path / "logs", runs=20, steps=50)
+    server = serve(tmp_path)
+    server.control({"kind": "read", "fault": "delay", "ms": 200, "p90_ms": 600})  # so that the listing is whole before the last file
+    output = on_terminal(["dump", server.url + "logs"])
+    assert b"logs  [" in output and re.search(rb" \d+/20 files ", output) and output.endswith(b"\r\x1b[K")
     assert b"\x1b[1;31m" in on_terminal(["ls", tmp_path / "nowhere"])
     assert b"\x1b[1;31m" not in on_terminal(["ls", tmp_path / "nowhere"], NO_COLOR="1")
     assert b"\x1b" not in headrace("ls", tmp_path / "nowhere").stderr
