@@ -121,6 +121,7 @@ static void part_take_counts(struct part *part, const struct store_list_counts *
         struct sweep *sweep = part->sweep;
 
         sweep->counts.requests += counts->requests - part->counts.requests;
+        sweep->counts.repeated += counts->repeated - part->counts.repeated;
         sweep->counts.objects += counts->objects - part->counts.objects;
         part->counts = *counts;
 }

@@ -59,6 +59,7 @@ struct watch {
         bool confirmed;               /* this listing began after that: what it misses is gone */
         uint64_t began_ns, rested_ns; /* the last listing; it has cost enough until then */
         unsigned tries;
+        uint64_t vain_requests; /* of a listing that failed: the next one makes them again */
         uint64_t failing_since_ns;
         void (*on_closed)(void *userdata);
         void *closed_userdata;
@@ -352,6 +353,13 @@ static uint64_t watch_rest_until(const struct watch *watch) {
         return now_ns + min_u64(max_u64(rest_ms, REST_LEAST_MS), REST_MOST_MS) * 1000000;
 }
 
+static void count_repeated(struct watch *watch, const struct store_list_counts *counts,
+                           bool complete) {
+        watch->source->store->requests.repeated[REQUEST_LIST] += min_u64(
+                counts->repeated + watch->vain_requests, counts->requests);
+        watch->vain_requests = complete ? 0 : counts->requests;
+}
+
 static void on_list_done(void *userdata, const struct store_failure *failure,
                          const struct store_list_counts *counts) {
         struct watch *watch = userdata;
@@ -365,6 +373,7 @@ static void on_list_done(void *userdata, const struct store_failure *failure,
         watch->source->attempts++;
         request_count_add(&watch->source->store->requests, REQUEST_LIST, counts->requests,
                           utc_s(watch));
+        count_repeated(watch, counts, complete);
         watch->poll.nano_usd = max_u64(sweep_poll_requests(watch->sweep, utc_s(watch)), 1) *
                                watch->source->price.nano_usd[REQUEST_LIST];
         if (complete)

@@ -104,8 +104,12 @@ static int send_try(struct fetch_job *job) {
 
         job->hedges = 0;
         r = send_read(job);
-        if (r == 0)
-                job->fetch->counters.retries += job->tries++ > 0;
+        if (r == 0) {
+                bool is_again = job->tries++ > 0;
+
+                job->fetch->counters.retries += is_again;
+                job->store->requests.repeated[REQUEST_READ] += is_again;
+        }
         return r;
 }
 

@@ -85,6 +85,7 @@ static void hedge_start(struct fetch_job *job) {
         fetch->counters.reads++;
         fetch->counters.hedges++;
         request_count_add(&job->store->requests, REQUEST_READ, 1, (int64_t)time(NULL));
+        job->store->requests.repeated[REQUEST_READ]++;
 }
 
 /*
@@ -100,8 +101,10 @@ static bool hedge_again(struct fetch_job *job) {
         hedge_budget_sent(&job->endpoint->hedging);
         job->fetch->counters.hedges++;
         fetch_job_drop_read(job);
-        if (fetch_job_send_again(job) == 0)
+        if (fetch_job_send_again(job) == 0) {
+                job->store->requests.repeated[REQUEST_READ]++;
                 return true;
+        }
         hedge_drop(job);
         fetch_job_answered(
                 job, &(struct store_read_result){ .failure = failure, .total_bytes = UINT64_MAX });

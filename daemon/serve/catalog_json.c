@@ -81,11 +81,6 @@ struct catalog_totals catalog_json_totals(const struct catalog_source *source) {
         return totals;
 }
 
-static json_t *requests(const struct catalog_source *source,
-                        const struct fetch_counters *counters) {
-        return requests_json(source, counters->retries, time(NULL));
-}
-
 static json_t *reasons(const uint64_t count[DAMAGE_COUNT]) {
         json_t *object = json_object();
 
@@ -152,8 +147,7 @@ static json_t *mount(const struct mount *mount) {
         return complete(object, failed);
 }
 
-json_t *catalog_json_source(const struct catalog_source *source,
-                            const struct fetch_counters *counters) {
+json_t *catalog_json_source(const struct catalog_source *source) {
         struct catalog_totals totals = catalog_json_totals(source);
         json_t *object = json_object();
         int failed = set_source_facts(object, source) || set_totals(object, &totals) ||
@@ -163,7 +157,7 @@ json_t *catalog_json_source(const struct catalog_source *source,
                      set_number(object, "excluded", source->excluded_count) ||
                      set_number(object, "failed", totals.failed) ||
                      json_object_set_new(object, "unreadable", unreadable(source)) ||
-                     json_object_set_new(object, "requests", requests(source, counters));
+                     json_object_set_new(object, "requests", requests_json(source, time(NULL)));
 
         if (!failed && source->watch)
                 failed = json_object_set_new(object, "polling", requests_json_polling(source));
@@ -178,8 +172,7 @@ json_t *catalog_json_source(const struct catalog_source *source,
         return complete(object, failed);
 }
 
-json_t *catalog_json_progress(const struct catalog_source *source,
-                              const struct fetch_counters *counters) {
+json_t *catalog_json_progress(const struct catalog_source *source) {
         struct catalog_totals totals = catalog_json_totals(source);
         json_t *object = json_object();
 
@@ -188,7 +181,7 @@ json_t *catalog_json_progress(const struct catalog_source *source,
                                         set_number(object, "settled", totals.settled) ||
                                         set_totals(object, &totals) ||
                                         json_object_set_new(object, "requests",
-                                                            requests(source, counters)));
+                                                            requests_json(source, time(NULL))));
 }
 
 /* "unreadable" stands with the code of the failure, "excluded" with the filter. */

@@ -21,12 +21,10 @@ struct catalog_totals {
 struct catalog_totals catalog_json_totals(const struct catalog_source *source);
 
 /* A row of `sources`. */
-json_t *catalog_json_source(const struct catalog_source *source,
-                            const struct fetch_counters *counters);
+json_t *catalog_json_source(const struct catalog_source *source);
 
 /* The parameters of `progress`. */
-json_t *catalog_json_progress(const struct catalog_source *source,
-                              const struct fetch_counters *counters);
+json_t *catalog_json_progress(const struct catalog_source *source);
 
 json_t *catalog_json_run(const struct catalog_run *run);
 json_t *catalog_json_file(const struct catalog_file *file);

@@ -18,12 +18,10 @@ static const struct catalog *catalog_of(const struct rpc_call *call) {
 
 json_t *methods_source_rows(struct server *server) {
         const struct catalog *catalog = pipeline_catalog(server_pipeline(server));
-        const struct fetch_counters *counters = fetch_counters(
-                pipeline_fetch(server_pipeline(server)));
         json_t *rows = json_array();
 
         for (size_t i = 0; i < catalog->source_count; i++)
-                json_array_append_new(rows, catalog_json_source(catalog->sources[i], counters));
+                json_array_append_new(rows, catalog_json_source(catalog->sources[i]));
         return rows;
 }
 

@@ -88,8 +88,7 @@ int methods_add_source(struct rpc_call *call, json_t **ret_result) {
                 return rpc_fail(call, WIRE_E_PARAMS, "%s", message ? message : strerror(EINVAL));
         if (r < 0)
                 return r;
-        *ret_result = catalog_json_source(catalog->sources[catalog->source_count - 1],
-                                          fetch_counters(pipeline_fetch(pipeline)));
+        *ret_result = catalog_json_source(catalog->sources[catalog->source_count - 1]);
         return *ret_result ? 0 : -ENOMEM;
 }
 

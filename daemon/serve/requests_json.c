@@ -35,12 +35,12 @@ static json_t *cost(const struct catalog_source *source, const uint64_t today[RE
                          has_rate ? dollars(&source->price, day) : json_null());
 }
 
-json_t *requests_json(const struct catalog_source *source, uint64_t retries, int64_t now_s) {
+json_t *requests_json(const struct catalog_source *source, int64_t now_s) {
         uint64_t today[REQUEST_KINDS] = { 0 };
         json_t *object = by_kind(source->store->requests.total);
 
         request_count_today(&source->store->requests, now_s, today);
-        if (json_object_set_new(object, "retries", json_integer((json_int_t)retries)) ||
+        if (json_object_set_new(object, "repeated", by_kind(source->store->requests.repeated)) ||
             json_object_set_new(object, "today", by_kind(today)) ||
             (has_price(&source->price) &&
              json_object_set_new(object, "cost", cost(source, today, now_s)))) {

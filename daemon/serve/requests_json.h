@@ -7,10 +7,10 @@
 #include "daemon/pipeline/pipeline.h"
 
 /*
- * `requests` of a source: its numbers by kind, those of today, and their price where they have one.
- * retries are those of the whole daemon. NULL: no memory.
+ * `requests` of a source: its numbers by kind, those of today and those that were asked once more,
+ * and their price where they have one. NULL: no memory.
  */
-json_t *requests_json(const struct catalog_source *source, uint64_t retries, int64_t now_s);
+json_t *requests_json(const struct catalog_source *source, int64_t now_s);
 
 /* What was sent today to an endpoint, by kind. NULL: no memory. */
 json_t *requests_json_today(const struct catalog *catalog, const char *endpoint, int64_t now_s);

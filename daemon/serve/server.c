@@ -110,13 +110,11 @@ static bool somebody_listens(const struct server *server) {
 static void on_progress_timer(uv_timer_t *timer);
 
 static void tell_progress(struct server *server) {
-        const struct fetch_counters *counters = fetch_counters(pipeline_fetch(server->pipeline));
         uint64_t begin_ns = uv_hrtime(), cost_ms;
 
         if (somebody_listens(server)) {
                 for (size_t i = 0; i < server->changed_count; i++)
-                        notify(server, "progress",
-                               catalog_json_progress(server->changed[i], counters));
+                        notify(server, "progress", catalog_json_progress(server->changed[i]));
         }
         server->changed_count = 0;
         cost_ms = (uv_hrtime() - begin_ns) / 1000000;

@@ -476,6 +476,7 @@ static bool try_again(struct node *node, const struct store_failure *failure) {
         if ((failure->class != STORE_TRANSIENT && failure->class != STORE_THROTTLED) ||
             node->depth == 0 || ++node->tries >= LISTING_TRIES)
                 return false;
+        listing->counts.repeated++;
         node_drop_body(node);
         node->retry_at_ms = uv_now(listing->retry_timer->loop) + wait_ms;
         list_append(&listing->retrying, &node->link);

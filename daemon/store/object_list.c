@@ -363,6 +363,7 @@ static int ask(struct store_list *list) {
         list->body_size = 0;
         list->page_bytes = 0;
         list->counts.requests++;
+        list->counts.repeated += list->tries > 0;
         return object_call_start(&list->call);
 }
 

@@ -17,7 +17,9 @@ const char *request_kind_name(enum request_kind kind); /* "list", "read", "crede
 
 struct request_count {
         uint64_t total[REQUEST_KINDS];
-        int64_t day; /* of today[]: days since 1970 */
+        uint64_t repeated
+                [REQUEST_KINDS]; /* of total: what an earlier one had failed at, or was late with */
+        int64_t day;             /* of today[]: days since 1970 */
         uint64_t today[REQUEST_KINDS];
         int64_t since_s; /* of the first request; 0: there was none */
         int64_t slot;    /* of slots[0]: its begin / REQUEST_SLOT_S */

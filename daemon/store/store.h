@@ -80,7 +80,8 @@ struct store_list_range {
 /* What a listing has cost, and seen. */
 struct store_list_counts {
         uint64_t requests;
-        uint64_t objects; /* of flat stores: foreign ones, which are not given, too */
+        uint64_t repeated; /* of them: for a page that had failed before */
+        uint64_t objects;  /* of flat stores: foreign ones, which are not given, too */
 };
 
 struct store_list_callbacks {

@@ -32,6 +32,12 @@ def headrace(*arguments, code=0, env=None, build=BUILD, **options):
     return done
 
 
+def wanted_requests(url, **options):
+    """(list, read) of `ls`: requests for what had not been asked for before. A server that is slow may be asked for something twice."""
+    counts = json.loads(headrace("ls", url, "--json", **options).stdout)["requests"]
+    return tuple(counts[kind] - counts["repeated"][kind] for kind in ("list", "read"))
+
+
 def rows(output):
     files = {}
     for line in output.splitlines():
@@ -98,6 +104,19 @@ def test_what_requests_cost(tree, serve):
     assert cost == {"total_usd": pytest.approx(7 * 0.000005 + 6 * 0.0000004), "today_usd": cost["total_usd"], "day_usd": None}
     assert "about" not in headrace("ls", server.url).stdout.decode()
     assert "about" not in headrace("ls", tree, env=price).stdout.decode()
+
+
+def test_requests_that_were_repeated_are_told_apart(tree, serve):
+    server = serve(tree)
+    server.control({"path": "/run1/", "fault": "status", "status": 503, "times": 1},
+                   {"path": "/run2/*", "kind": "read", "fault": "status", "status": 500, "times": 2})
+    last = headrace("ls", server.url).stdout.decode().splitlines()[-1]
+    assert last.endswith("; 8 LIST + 8 GET, 3 of them asked again"), last
+    server.control({"path": "/run1/", "fault": "status", "status": 503, "times": 1},
+                   {"path": "/", "fault": "status", "status": 503, "times": 1},
+                   {"path": "/run2/*", "kind": "read", "fault": "short", "after": 100, "times": 1})
+    counts = json.loads(headrace("ls", server.url, "--json").stdout)["requests"]
+    assert counts == {"list": 9, "read": 7, "repeated": {"list": 2, "read": 1}}
 
 
 def test_ls_tells_every_run(tree):

@@ -270,8 +270,8 @@ bool flat_store_page(struct flat_store *flat) {
         }
         if (list->on_page)
                 list->on_page(list->userdata,
-                              &(struct store_list_counts){ list->counts.requests - 1,
-                                                           list->counts.objects },
+                              &(struct store_list_counts){ .requests = list->counts.requests - 1,
+                                                           .objects = list->counts.objects },
                               list->position, strlen(list->position));
         return true;
 }
