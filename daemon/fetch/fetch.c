@@ -117,20 +117,23 @@ int fetch_job_send_again(struct fetch_job *job) {
         return send_read(job);
 }
 
-/* False: the window is full, or the endpoint is not to be asked before some time has gone by. */
-static bool has_place(struct endpoint *endpoint, uint64_t now_ns) {
+static void arm_due(struct fetch *fetch);
+
+bool fetch_has_place(struct fetch *fetch, struct endpoint *endpoint, uint64_t now_ns) {
         uint64_t ready_ns = max_u64(rate_ready_ns(&endpoint->requests, now_ns),
                                     rate_ready_ns(&endpoint->bytes, now_ns));
 
         if (ready_ns > now_ns)
                 window_wait_until(&endpoint->window, ready_ns);
+        if (endpoint->window.not_before_ns > now_ns)
+                arm_due(fetch); /* nothing else may bring us back */
         return window_has_place(&endpoint->window, now_ns);
 }
 
-static void send_ready(struct endpoint *endpoint) {
+static void send_ready(struct fetch *fetch, struct endpoint *endpoint) {
         uint64_t now_ns = uv_hrtime();
 
-        while (!list_is_empty(&endpoint->ready) && has_place(endpoint, now_ns)) {
+        while (!list_is_empty(&endpoint->ready) && fetch_has_place(fetch, endpoint, now_ns)) {
                 struct fetch_job *job = list_owner(endpoint->ready.next, struct fetch_job, node);
                 struct store_failure failure = { .class = STORE_TRANSIENT,
                                                  .code = "ENOMEM",
@@ -159,7 +162,7 @@ static void on_room_turn(uv_idle_t *idle) {
         uv_idle_stop(idle);
         for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
              node = node->next)
-                send_ready(list_owner(node, struct endpoint, node));
+                send_ready(fetch, list_owner(node, struct endpoint, node));
         if (fetch->on_room)
                 fetch->on_room(fetch->on_room_userdata);
 }
@@ -209,7 +212,7 @@ static void on_due(uv_timer_t *timer) {
         }
         for (struct list *node = fetch->endpoints.next; node != &fetch->endpoints;
              node = node->next)
-                send_ready(list_owner(node, struct endpoint, node));
+                send_ready(fetch, list_owner(node, struct endpoint, node));
         arm_due(fetch);
         fetch_tell_room(fetch);
 }
@@ -371,7 +374,7 @@ static void go_on(struct fetch_job *job, const struct store_read_result *result)
                 finish_ok(job);
 }
 
-static enum window_outcome outcome_of(enum store_failure_class class) {
+enum window_outcome fetch_outcome_of(enum store_failure_class class) {
         if (class == STORE_THROTTLED)
                 return WINDOW_THROTTLED;
         return class == STORE_TRANSIENT ? WINDOW_FAILURE : WINDOW_SUCCESS;
@@ -391,34 +394,42 @@ void fetch_job_drop_read(struct fetch_job *job) {
         leave_window(job, WINDOW_FAILURE);
 }
 
+void fetch_note_failure(struct fetch *fetch, struct endpoint *endpoint,
+                        const struct store_failure *failure) {
+        uint64_t retry_after_ms = min_u64(failure->retry_after_ms, FETCH_RETRY_AFTER_MOST_MS);
+
+        endpoint->errors += failure->class == STORE_TRANSIENT ||
+                            failure->class == STORE_THROTTLED || failure->class == STORE_PERMANENT;
+        if (failure->class == STORE_THROTTLED && retry_after_ms) {
+                window_wait_until(&endpoint->window, uv_hrtime() + retry_after_ms * 1000000);
+                arm_due(fetch);
+        }
+}
+
 void fetch_job_answered(struct fetch_job *job, const struct store_read_result *result) {
         struct fetch *fetch = job->fetch;
         struct endpoint *endpoint = job->endpoint;
         enum store_failure_class class = result->failure.class;
-        uint64_t retry_after_ms = min_u64(result->failure.retry_after_ms,
-                                          FETCH_RETRY_AFTER_MOST_MS);
 
         fetch->counters.bytes += result->size_bytes;
         rate_spend(&endpoint->bytes, result->size_bytes, uv_hrtime());
         fetch->counters.request_ns += result->total_ns;
         if (class == STORE_OK && endpoint->retry_tokens < FETCH_RETRY_TOKENS)
                 endpoint->retry_tokens++;
-        endpoint->errors += class == STORE_TRANSIENT || class == STORE_THROTTLED ||
-                            class == STORE_PERMANENT;
-        if (class == STORE_THROTTLED && retry_after_ms) {
-                window_wait_until(&endpoint->window, uv_hrtime() + retry_after_ms * 1000000);
-                arm_due(fetch);
-        }
+        fetch_note_failure(fetch, endpoint, &result->failure);
         fetch_tell_room(fetch);
         go_on(job, result);
-        send_ready(endpoint);
+        send_ready(fetch, endpoint);
 }
 
 static void on_read(void *userdata, const struct store_read_result *result) {
         struct fetch_job *job = userdata;
         enum store_failure_class class = result->failure.class;
 
-        leave_window(job, outcome_of(class));
+        leave_window(job, fetch_outcome_of(class));
+        if (class == STORE_OK && job->store->operations->read_has_begun)
+                window_measure(&job->endpoint->window, result->first_byte_ns, result->size_bytes,
+                               uv_hrtime());
         hedge_drop(job);
         hedge_budget_answer(&job->endpoint->hedging, hedge_class_of(job->size_bytes),
                             result->first_byte_ns,
@@ -509,13 +520,8 @@ bool fetch_room(struct fetch *fetch, struct store *store, uint64_t size) {
         struct endpoint *endpoint = need_endpoint(fetch, store);
         uint64_t now_ns = uv_hrtime();
 
-        if (!endpoint || !list_is_empty(&endpoint->ready))
-                return false;
-        if (has_place(endpoint, now_ns))
-                return budget_fits(&fetch->budget, size);
-        if (endpoint->window.not_before_ns > now_ns)
-                arm_due(fetch); /* nothing else may bring us back */
-        return false;
+        return endpoint && list_is_empty(&endpoint->ready) &&
+               fetch_has_place(fetch, endpoint, now_ns) && budget_fits(&fetch->budget, size);
 }
 
 void fetch_on_room(struct fetch *fetch, void (*on_room)(void *userdata), void *userdata) {

@@ -82,6 +82,19 @@ void fetch_tell_room(struct fetch *fetch);
 /* The job's read has been answered, by itself or by its hedge, and is in no list. */
 void fetch_job_answered(struct fetch_job *job, const struct store_read_result *result);
 
+/*
+ * False: the window is full, or the endpoint is not to be asked before some time has gone by; the
+ * due timer brings us back then.
+ */
+bool fetch_has_place(struct fetch *fetch, struct endpoint *endpoint, uint64_t now_ns);
+
+/* What a window makes of an answer. */
+enum window_outcome fetch_outcome_of(enum store_failure_class class);
+
+/* Counts what an endpoint has failed at, and waits as long as it says. */
+void fetch_note_failure(struct fetch *fetch, struct endpoint *endpoint,
+                        const struct store_failure *failure);
+
 /* Takes a read away from a store that gives its buffer back at once. */
 void fetch_job_drop_read(struct fetch_job *job);
 

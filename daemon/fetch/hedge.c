@@ -40,10 +40,15 @@ void hedge_drop(struct fetch_job *job) {
 static void on_hedge(void *userdata, const struct store_read_result *result) {
         struct fetch_job *job = userdata;
         uint64_t waited_ns = uv_hrtime() - job->sent_ns;
-        bool has_won = result->failure.class == STORE_OK && result->size_bytes > 0;
+        enum store_failure_class class = result->failure.class;
+        bool has_won = class == STORE_OK && result->size_bytes > 0;
 
-        ended(job, has_won ? WINDOW_SUCCESS : WINDOW_FAILURE, has_won);
+        ended(job, fetch_outcome_of(class), has_won);
         if (!has_won) {
+                hedge_budget_answer(&job->endpoint->hedging, hedge_class_of(job->size_bytes),
+                                    result->first_byte_ns,
+                                    class == STORE_TRANSIENT || class == STORE_THROTTLED);
+                fetch_note_failure(job->fetch, job->endpoint, &result->failure);
                 give_buffer(job);
                 return;
         }
@@ -65,7 +70,8 @@ static void hedge_start(struct fetch_job *job) {
                 .size_bytes = left_bytes(job),
         };
 
-        if (!budget_fits(&fetch->budget, range.size_bytes))
+        if (!fetch_has_place(fetch, job->endpoint, uv_hrtime()) ||
+            !budget_fits(&fetch->budget, range.size_bytes))
                 return;
         range.buffer = buffers_take(&fetch->buffers, range.size_bytes);
         if (!range.buffer)
@@ -82,6 +88,7 @@ static void hedge_start(struct fetch_job *job) {
         job->hedge_bytes = range.size_bytes;
         job->hedge_serial = window_send(&job->endpoint->window);
         hedge_budget_sent(&job->endpoint->hedging);
+        rate_spend(&job->endpoint->requests, 1, job->hedge_sent_ns);
         fetch->counters.reads++;
         fetch->counters.hedges++;
         request_count_add(&job->store->requests, REQUEST_READ, 1, (int64_t)time(NULL));

@@ -501,11 +501,71 @@ START_TEST(freed_job_takes_its_hedge_along) {
 }
 END_TEST
 
-static unsigned tokens(void) {
+static struct fetch_endpoint_status endpoint(void) {
         struct fetch_endpoint_status row;
 
         ck_assert_uint_eq(fetch_endpoints(fetch, &row, 1), 1);
-        return row.retry_tokens;
+        return row;
+}
+
+/* The hedge has said that the endpoint wants fewer requests; that the first one comes is no comfort. */
+START_TEST(hedge_that_is_throttled_halves_the_window) {
+        struct job job;
+        unsigned window;
+
+        begin(&patient);
+        warm_up();
+        window = endpoint().window;
+        fault_server_order(&server, "[{'fault':'delay','ms':300,'times':1},"
+                                    "{'fault':'status','status':503,'skip':1,'times':1}]");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges, 1);
+        ck_assert_uint_eq(endpoint().window, window / 2);
+        ck_assert_uint_eq(endpoint().errors, 1);
+        end();
+}
+END_TEST
+
+/* One connection is one request: not two because the first is late. */
+START_TEST(hedges_keep_to_the_window) {
+        static const struct fetch_options one = { .tries_max = 10,
+                                                  .give_up_ns = 60000000000,
+                                                  .connections_max = 1 };
+        struct job job;
+
+        begin(&one);
+        warm_up();
+        fault_server_order(&server, "{'fault':'delay','ms':300}");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        fetch_job_free(job.job);
+        ck_assert_uint_eq(fetch_counters(fetch)->hedges, 0);
+        end();
+}
+END_TEST
+
+/* After a restart for another version nothing else is under way that would bring the job back. */
+START_TEST(rate_does_not_forget_what_begins_anew) {
+        static const struct fetch_options slow = { .tries_max = 10,
+                                                   .give_up_ns = 60000000000,
+                                                   .requests_per_second_max = 1 };
+        struct job job;
+
+        begin(&slow);
+        fault_server_order(&server,
+                           "[{'fault':'short','after':500,'times':1},{'fault':'etag','times':1}]");
+        read_job(&job, 0, SIZE);
+        ck_assert_int_eq(job.result.failure.class, STORE_OK);
+        ck_assert_uint_eq(job.result.tries, 3);
+        fetch_job_free(job.job);
+        end();
+}
+END_TEST
+
+static unsigned tokens(void) {
+        return endpoint().retry_tokens;
 }
 
 START_TEST(retries_are_paid_for) {
@@ -739,9 +799,11 @@ END_TEST
 
 RUNNER_MAIN("fetch/fetch", retries_are_paid_for, retries_without_budget_wait_longest,
             late_answer_is_asked_for_once_more, late_rest_is_put_behind_what_came,
-            hedge_that_fails_or_loses_changes_nothing, freed_job_takes_its_hedge_along,
-            passing_faults_are_overcome, lasting_faults_end_at_once, gives_up_after_tries,
-            gives_up_after_time, progress_resets_the_count, partial_bytes_survive_failure,
+            hedge_that_fails_or_loses_changes_nothing, hedge_that_is_throttled_halves_the_window,
+            hedges_keep_to_the_window, rate_does_not_forget_what_begins_anew,
+            freed_job_takes_its_hedge_along, passing_faults_are_overcome,
+            lasting_faults_end_at_once, gives_up_after_tries, gives_up_after_time,
+            progress_resets_the_count, partial_bytes_survive_failure,
             changed_object_is_read_anew_once, growing_object_is_read_as_far_as_it_goes,
             budget_is_never_passed, window_is_never_passed, throttling_halves_the_window,
             free_at_every_moment, buffer_outlives_a_read_that_hangs, hanging_read_is_given_up,
