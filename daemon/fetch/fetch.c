@@ -81,6 +81,7 @@ static int send_read(struct fetch_job *job) {
                 .offset = job->offset + job->reached_bytes,
                 .size_bytes = job->size_bytes - job->reached_bytes,
                 .buffer = job->buffer + job->reached_bytes,
+                .tag = job->guard,
         };
         int r = job->store->operations->read(job->store, &range, on_read, job, &job->read);
 
@@ -542,17 +543,17 @@ static uint8_t *take_ticket(struct fetch *fetch, uint64_t size) {
         return buffer;
 }
 
-int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, size_t name_size,
-                    uint64_t offset, uint64_t size,
+int fetch_job_start(struct fetch *fetch, struct store *store, const struct store_read_range *range,
                     void (*on_done)(void *userdata, const struct fetch_result *result),
                     void *userdata, struct fetch_job **ret_job) {
-        struct fetch_job *job = calloc(1, sizeof(*job) + name_size + 1);
+        struct fetch_job *job = calloc(1, sizeof(*job) + range->name_size + 1);
         int r;
 
         if (!job)
                 return -ENOMEM;
-        job->buffer = (job->endpoint = need_endpoint(fetch, store)) ? take_ticket(fetch, size)
-                                                                    : NULL;
+        job->buffer = (job->endpoint = need_endpoint(fetch, store))
+                              ? take_ticket(fetch, range->size_bytes)
+                              : NULL;
         if (!job->buffer) {
                 free(job);
                 return -ENOMEM;
@@ -560,13 +561,15 @@ int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, 
         list_init(&job->node);
         job->fetch = fetch;
         job->store = store;
-        job->offset = offset;
-        job->size_bytes = size;
+        job->offset = range->offset;
+        job->size_bytes = range->size_bytes;
+        if (range->tag)
+                strncpy(job->guard, range->tag, sizeof(job->guard) - 1);
         job->total_bytes = UINT64_MAX;
         job->on_done = on_done;
         job->userdata = userdata;
-        job->name_size = name_size;
-        memcpy(job->name, name, name_size);
+        job->name_size = range->name_size;
+        memcpy(job->name, range->name, range->name_size);
         fetch->jobs++;
         r = send_try(job);
         if (r < 0) {

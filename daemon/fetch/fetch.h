@@ -79,12 +79,12 @@ bool fetch_room(struct fetch *fetch, struct store *store, uint64_t size);
 void fetch_on_room(struct fetch *fetch, void (*on_room)(void *userdata), void *userdata);
 
 /*
- * Starts a job: reserves the ticket (fetch_room() must have said yes), reads [offset, offset +
- * size) of the object. on_done is called once, never from inside. A short body or a reset resumes
- * at the byte reached. -ENOMEM.
+ * Starts a job: reserves the ticket (fetch_room() must have said yes), reads the range, which has no
+ * buffer yet and is borrowed for the call. on_done is called once, never from inside. A short body or
+ * a reset resumes at the byte reached. The job fails with STORE_CHANGED, and at once, if the object
+ * has not the range's tag. -ENOMEM.
  */
-int fetch_job_start(struct fetch *fetch, struct store *store, const char *name, size_t name_size,
-                    uint64_t offset, uint64_t size,
+int fetch_job_start(struct fetch *fetch, struct store *store, const struct store_read_range *range,
                     void (*on_done)(void *userdata, const struct fetch_result *result),
                     void *userdata, struct fetch_job **ret_job);
 

@@ -60,6 +60,7 @@ struct fetch_job {
         uint8_t *buffer;
         uint64_t offset, size_bytes, reached_bytes, total_bytes;
         char tag[64];
+        char guard[64]; /* the version that is wanted; "": any */
         unsigned tries;
         unsigned failures; /* in a row without progress */
         uint64_t first_failure_ns, sent_ns, due_ns, ready_ns;

@@ -68,6 +68,7 @@ static void hedge_start(struct fetch_job *job) {
                 .name_size = job->name_size,
                 .offset = job->offset + job->reached_bytes,
                 .size_bytes = left_bytes(job),
+                .tag = job->guard,
         };
 
         if (!fetch_has_place(fetch, job->endpoint, uv_hrtime()) ||

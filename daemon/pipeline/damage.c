@@ -249,8 +249,14 @@ static void damage_read(uv_timer_t *timer) {
         }
         damage->asked_bytes = size;
         damage->piece_bytes = min_u64(2 * damage->piece_bytes, PIECE_MOST_BYTES);
-        r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size,
-                            from, size, on_read, damage, &damage->fetch);
+        r = fetch_job_start(pipeline->fetch, store,
+                            &(struct store_read_range){
+                                    .name = feed->file->path.bytes,
+                                    .name_size = feed->file->path.size,
+                                    .offset = from,
+                                    .size_bytes = size,
+                            },
+                            on_read, damage, &damage->fetch);
         if (r < 0)
                 damage_fail(damage, r, NULL);
 }

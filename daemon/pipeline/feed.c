@@ -173,6 +173,14 @@ static void feed_settle(struct feed *feed, enum catalog_state state) {
         pipeline_touch(feed->pipeline);
 }
 
+/*
+ * Only where answers have the tags of listings (store.has_shared_tags), which a listing of this
+ * daemon has told.
+ */
+const char *feed_guard(const struct feed *feed) {
+        return feed->unguarded || feed->file->is_remembered ? NULL : feed->file->tag;
+}
+
 bool feed_awaits_record(const struct feed *feed) {
         uint64_t listed = feed->file->listed_bytes;
 
@@ -314,6 +322,7 @@ void feed_changed(struct feed *feed, enum watch_change change) {
                 feed_revive(feed);
                 return;
         }
+        feed->unguarded = false;
         feed_retry(feed);
         if (change == WATCH_SHRANK ||
             (change == WATCH_TOUCHED && !unread && feed->next.offset > 0) ||

@@ -49,6 +49,7 @@ struct feed {
         uint64_t promised_end;      /* of the record at next, by its right header; 0: none */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */
         bool checked;
+        bool unguarded;            /* the object is another version than the listing said */
         bool probe;                /* the listing does not say whether there is more */
         bool has_values;           /* not only event marks */
         enum damage search_damage; /* with search_offset; block_decode.h */
@@ -127,6 +128,9 @@ uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes);
 /* The lowest byte that is still needed, and how many are listed behind what was asked for. */
 uint64_t feed_offset(const struct feed *feed);
 uint64_t feed_left(const struct feed *feed);
+
+/* The version that reads of new bytes ask for; NULL: any. */
+const char *feed_guard(const struct feed *feed);
 
 /*
  * A long record at next is not all there yet. As long as that is so, a file that has grown is only

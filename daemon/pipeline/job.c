@@ -25,12 +25,17 @@ struct job *job_new(struct feed *feed) {
 int job_start(struct job *job, void (*on_done)(void *userdata, const struct fetch_result *result)) {
         struct feed *feed = job->feed;
         struct store *store = feed->file->run->source->store;
+        const struct store_read_range range = {
+                .name = feed->file->path.bytes,
+                .name_size = feed->file->path.size,
+                .offset = job->offset,
+                .size_bytes = job->size_bytes,
+                .tag = job->block ? NULL : feed_guard(feed),
+        };
 
         if (!fetch_room(feed->pipeline->fetch, store, job->size_bytes))
                 return FEED_E_WINDOW;
-        return fetch_job_start(feed->pipeline->fetch, store, feed->file->path.bytes,
-                               feed->file->path.size, job->offset, job->size_bytes, on_done, job,
-                               &job->fetch);
+        return fetch_job_start(feed->pipeline->fetch, store, &range, on_done, job, &job->fetch);
 }
 
 void job_commit(struct job *job, uint64_t ring_bytes, struct reader *charged) {

@@ -241,6 +241,17 @@ static void part_is_last(struct feed *feed, struct job *last, uint64_t end) {
         feed->issued_offset = end;
 }
 
+/*
+ * The listing is older than the object: it is asked for again, and meanwhile what there is is read,
+ * whatever its version, if it goes on where the old one was read to.
+ */
+static void part_of_newer_version(struct feed *feed) {
+        feed->unguarded = true;
+        feed->checked = feed->next.offset > 0;
+        part_ask_again(feed);
+        watch_now(feed->file->run->source->watch);
+}
+
 bool part_accept(struct feed *feed, struct job *job) {
         struct catalog_file *file = feed->file;
         uint64_t end = job->offset + job->result.size_bytes;
@@ -249,6 +260,10 @@ bool part_accept(struct feed *feed, struct job *job) {
                 return true;
         if (job->result.failure.class == STORE_NO_RANGE) {
                 part_read_whole(feed, job);
+                return false;
+        }
+        if (job->result.failure.class == STORE_CHANGED && !feed->unguarded) {
+                part_of_newer_version(feed);
                 return false;
         }
         if (job->result.failure.class != STORE_OK && job->result.failure.class != STORE_END) {

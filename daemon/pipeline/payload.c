@@ -189,9 +189,14 @@ static void payload_read(uv_timer_t *timer) {
                 uv_timer_start(timer, payload_read, TRY_AGAIN_MS, 0);
                 return;
         }
-        r = fetch_job_start(pipeline->fetch, store, feed->file->path.bytes, feed->file->path.size,
-                            payload->position.offset, payload->read_bytes, on_read, payload,
-                            &payload->fetch);
+        r = fetch_job_start(pipeline->fetch, store,
+                            &(struct store_read_range){
+                                    .name = feed->file->path.bytes,
+                                    .name_size = feed->file->path.size,
+                                    .offset = payload->position.offset,
+                                    .size_bytes = payload->read_bytes,
+                            },
+                            on_read, payload, &payload->fetch);
         if (r < 0)
                 payload_answer(payload, r, NULL);
 }

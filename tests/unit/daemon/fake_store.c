@@ -48,6 +48,8 @@ static int fake_read(struct store *store, const struct store_read_range *range,
         read->offset = range->offset;
         read->size = range->size_bytes;
         read->buffer = range->buffer;
+        if (range->tag)
+                strncpy(read->tag, range->tag, sizeof(read->tag) - 1);
         read->on_done = on_done;
         read->userdata = userdata;
         fake->reads[fake->read_count++] = read;

@@ -17,6 +17,7 @@ struct store_read {
         struct fake_store *store;
         char *name;
         uint64_t offset, size;
+        char tag[64]; /* of the version that is wanted; "": any */
         uint8_t *buffer;
         void (*on_done)(void *userdata, const struct store_read_result *result);
         void *userdata;

@@ -28,6 +28,16 @@ struct job {
         bool done;
 };
 
+/* A range of the object, until the next one is made. */
+static const struct store_read_range *range(uint64_t offset, uint64_t size) {
+        static struct store_read_range range;
+
+        range = (struct store_read_range){
+                .name = NAME, .name_size = strlen(NAME), .offset = offset, .size_bytes = size
+        };
+        return &range;
+}
+
 static void on_done(void *userdata, const struct fetch_result *result) {
         struct job *job = userdata;
 
@@ -78,9 +88,9 @@ static void wait_for(struct job *job) {
 static void read_job(struct job *job, uint64_t offset, uint64_t size) {
         *job = (struct job){ 0 };
         ck_assert(fetch_room(fetch, harness.store, size));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), offset, size,
-                                         on_done, job, &job->job),
-                         0);
+        ck_assert_int_eq(
+                fetch_job_start(fetch, harness.store, range(offset, size), on_done, job, &job->job),
+                0);
         ck_assert(!job->done);
         wait_for(job);
 }
@@ -289,14 +299,14 @@ START_TEST(budget_is_never_passed) {
         begin(&small);
         fetch_on_room(fetch, on_room, NULL);
         ck_assert(fetch_room(fetch, harness.store, 600));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 600, on_done,
-                                         &first, &first.job),
-                         0);
+        ck_assert_int_eq(
+                fetch_job_start(fetch, harness.store, range(0, 600), on_done, &first, &first.job),
+                0);
         ck_assert(!fetch_room(fetch, harness.store, 500));
         ck_assert(fetch_room(fetch, harness.store, 400));
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, 400, on_done,
-                                         &second, &second.job),
-                         0);
+        ck_assert_int_eq(
+                fetch_job_start(fetch, harness.store, range(0, 400), on_done, &second, &second.job),
+                0);
         ck_assert(!fetch_room(fetch, harness.store, 1));
         wait_for(&first);
         wait_for(&second);
@@ -329,8 +339,8 @@ START_TEST(window_is_never_passed) {
         fault_server_order(&server, "{'fault':'delay','ms':2}");
         while (freed < ARRAY_SIZE(jobs)) {
                 while (started < ARRAY_SIZE(jobs) && fetch_room(fetch, harness.store, SIZE)) {
-                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME),
-                                                         0, SIZE, on_done, &jobs[started],
+                        ck_assert_int_eq(fetch_job_start(fetch, harness.store, range(0, SIZE),
+                                                         on_done, &jobs[started],
                                                          &jobs[started].job),
                                          0);
                         started++;
@@ -363,9 +373,8 @@ START_TEST(throttling_halves_the_window) {
         begin(&patient);
         fault_server_order(&server, "{'fault':'status','status':503,'retry_after':'1','times':1}");
         job = (struct job){ 0 };
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE, on_done,
-                                         &job, &job.job),
-                         0);
+        ck_assert_int_eq(
+                fetch_job_start(fetch, harness.store, range(0, SIZE), on_done, &job, &job.job), 0);
         do {
                 uv_run(&harness.loop, UV_RUN_ONCE);
                 fetch_endpoints(fetch, &status, 1);
@@ -386,8 +395,8 @@ static void cancel_after(const char *order, unsigned turns) {
 
         fault_server_order(&server, "{'clear':true}");
         fault_server_order(&server, order);
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
-                                         must_not_be_called, &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, range(0, SIZE), must_not_be_called,
+                                         &job, &job.job),
                          0);
         for (unsigned i = 0; i < turns; i++)
                 uv_run(&harness.loop, UV_RUN_NOWAIT);
@@ -491,8 +500,8 @@ START_TEST(freed_job_takes_its_hedge_along) {
         begin(&patient);
         warm_up();
         fault_server_order(&server, "{'fault':'silent'}");
-        ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
-                                         must_not_be_called, &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, harness.store, range(0, SIZE), must_not_be_called,
+                                         &job, &job.job),
                          0);
         while (fetch_counters(fetch)->hedges == 0)
                 uv_run(&harness.loop, UV_RUN_ONCE);
@@ -639,8 +648,8 @@ START_TEST(buffer_outlives_a_read_that_hangs) {
         bool closed = false;
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
-                                         must_not_be_called, &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000), must_not_be_called, &job,
+                                         &job.job),
                          0);
         fetch_job_free(job.job);
         scripted_read.buffer[999] = 1; /* still there */
@@ -665,8 +674,8 @@ START_TEST(retries_without_budget_wait_longest) {
         struct job job = { 0 };
 
         begin_scripted(&tireless);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
-                                         must_not_be_called, &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000), must_not_be_called, &job,
+                                         &job.job),
                          0);
         for (unsigned tries = 1; tokens() >= 10; tries++) {
                 scripted_read.on_done(scripted_read.userdata, &failed);
@@ -674,13 +683,13 @@ START_TEST(retries_without_budget_wait_longest) {
                         break;
                 /* The read before the next one is a while away: another job takes the budget. */
                 fetch_job_free(job.job);
-                ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
+                ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000),
                                                  must_not_be_called, &job, &job.job),
                                  0);
         }
         fetch_job_free(job.job);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000,
-                                         must_not_be_called, &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000), must_not_be_called, &job,
+                                         &job.job),
                          0);
         uv_update_time(&harness.loop);
         scripted_read.on_done(scripted_read.userdata, &failed);
@@ -696,8 +705,7 @@ START_TEST(hanging_read_is_given_up) {
         struct job job = { 0 };
 
         begin_scripted(&at_once);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done,
-                                         &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000), on_done, &job, &job.job),
                          0);
         wait_for(&job);
         ck_assert_int_eq(job.result.failure.class, STORE_TRANSIENT);
@@ -714,9 +722,8 @@ START_TEST(short_answers_are_put_together) {
         struct job job = { 0 };
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 50, 1000, on_done,
-                                         &job, &job.job),
-                         0);
+        ck_assert_int_eq(
+                fetch_job_start(fetch, &scripted, range(50, 1000), on_done, &job, &job.job), 0);
         for (unsigned i = 0; i < 10; i++) {
                 const struct store_read_result part = { .size_bytes = 100,
                                                         .total_bytes = 2000,
@@ -750,8 +757,7 @@ START_TEST(whole_object_begins_anew) {
         struct job job = { 0 };
 
         begin_scripted(&patient);
-        ck_assert_int_eq(fetch_job_start(fetch, &scripted, NAME, strlen(NAME), 0, 1000, on_done,
-                                         &job, &job.job),
+        ck_assert_int_eq(fetch_job_start(fetch, &scripted, range(0, 1000), on_done, &job, &job.job),
                          0);
         scripted_read.on_done(scripted_read.userdata, &part);
         while (scripted_reads < 2)
@@ -784,7 +790,7 @@ START_TEST(local_files_are_fetched) {
         fetch_job_free(job.job);
         for (unsigned i = 0; i < 50; i++) {
                 job = (struct job){ 0 };
-                ck_assert_int_eq(fetch_job_start(fetch, harness.store, NAME, strlen(NAME), 0, SIZE,
+                ck_assert_int_eq(fetch_job_start(fetch, harness.store, range(0, SIZE),
                                                  must_not_be_called, &job, &job.job),
                                  0);
                 fetch_job_free(job.job);

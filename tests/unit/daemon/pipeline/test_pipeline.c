@@ -1289,6 +1289,78 @@ START_TEST(an_object_that_is_rewritten_with_more_costs_what_is_new) {
 END_TEST
 
 /*
+ * Reads ask for the version that the listing named. If the object is another one already it is read
+ * without that, from where it was read to, and listed again, once.
+ */
+START_TEST(a_version_that_is_gone_is_listed_again) {
+        struct session session;
+        struct rig_file *file;
+        unsigned lists;
+        uint64_t known;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 2000);
+        snprintf(file->tag, sizeof(file->tag), "v1");
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "v1");
+        session_begin(&session, &following);
+        rig_list();
+        rig_quiet();
+        ck_assert_str_eq(rig.store->reads[0]->tag, "v1");
+        rig_answer_all();
+        known = file->events.size;
+        rig_append(file, 100);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "v2");
+        rig_list_again();
+        rig_quiet();
+        ck_assert_str_eq(rig.store->reads[0]->tag, "v2");
+        ck_assert_uint_eq(rig.store->reads[0]->offset, known - 16);
+        lists = rig.store->lists;
+        rig_append(file, 100);
+        snprintf(file->tag, sizeof(file->tag), "v3");
+        fake_store_fail(rig.store, 0, STORE_CHANGED, "412");
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->lists, lists + 1);
+        ck_assert_str_eq(rig.store->reads[0]->tag, "");
+        ck_assert_uint_eq(rig.store->reads[0]->offset, known - 16);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "v3");
+        rig_list();
+        rig_answer_all();
+        ck_assert_uint_eq(session.replaced, 0);
+        ck_assert_uint_eq(rig.failed_files, 0);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* A store that goes on saying so, of reads that take any version, makes a file unreadable, not a loop. */
+START_TEST(a_version_that_is_always_gone_is_unreadable) {
+        struct session session;
+        struct rig_file *file;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 2000);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "v1");
+        session_begin(&session, &following);
+        rig_list();
+        rig_quiet();
+        fake_store_fail(rig.store, 0, STORE_CHANGED, "412");
+        rig_quiet();
+        ck_assert_str_eq(rig.store->reads[0]->tag, "");
+        fake_store_fail(rig.store, 0, STORE_CHANGED,
+                        "412"); /* of something that nobody asked for */
+        rig_quiet();
+        ck_assert_uint_eq(rig.failed_files, 1);
+        snprintf(file->listed_tag, sizeof(file->listed_tag), "v2");
+        rig_list();
+        rig_answer_all();
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/*
  * The read brought more than the listing had said. A listing from before that, or one that went
  * back in time, says less: nothing is withdrawn, and no byte is read again but the last 16.
  */
@@ -2274,6 +2346,7 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             growth_is_read_from_where_it_was, an_unfinished_record_waits_for_its_end,
             a_file_that_shrank_begins_anew, a_file_that_only_looks_grown_begins_anew,
             an_object_that_is_rewritten_with_more_costs_what_is_new,
+            a_version_that_is_gone_is_listed_again, a_version_that_is_always_gone_is_unreadable,
             a_stale_listing_is_not_a_file_that_shrank,
             another_inode_with_the_same_bytes_is_the_same_file,
             another_version_of_the_same_size_begins_anew, a_tail_of_zeros_is_filled_in,
