@@ -687,6 +687,12 @@ const struct fetch_counters *fetch_counters(const struct fetch *fetch) {
         return counters;
 }
 
+unsigned fetch_window(const struct fetch *fetch, const struct store *store) {
+        const struct endpoint *endpoint = find_endpoint(fetch, store->endpoint);
+
+        return endpoint ? endpoint->window.size : 0;
+}
+
 size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows,
                        size_t most) {
         size_t count = 0;

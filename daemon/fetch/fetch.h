@@ -96,6 +96,9 @@ struct fetch_job *fetch_job_free(struct fetch_job *job);
 
 const struct fetch_counters *fetch_counters(const struct fetch *fetch);
 
+/* Requests at once that the store's endpoint takes now; 0: nothing was asked of it yet. */
+unsigned fetch_window(const struct fetch *fetch, const struct store *store);
+
 /* Fills up to most rows, returns how many endpoints there are. Names are borrowed. */
 size_t fetch_endpoints(const struct fetch *fetch, struct fetch_endpoint_status *ret_rows,
                        size_t most);

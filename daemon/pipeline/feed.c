@@ -148,7 +148,9 @@ void feed_set_hungry(struct feed *feed) {
                 list_remove(&feed->hungry);
                 return;
         }
-        if (!list_is_linked(&feed->hungry))
+        if (!list_is_linked(&feed->hungry) && feed->checked) /* growth goes before what is new */
+                list_prepend(&feed->pipeline->hungry, &feed->hungry);
+        else if (!list_is_linked(&feed->hungry))
                 list_append(&feed->pipeline->hungry, &feed->hungry);
         if (feed->file->state != CATALOG_LOADING)
                 catalog_set_state(feed->file,

@@ -16,15 +16,27 @@ bool cursor_wants(const struct cursor *cursor, const struct block *block) {
         return block_position_compare(block->end, cursor->position) > 0;
 }
 
-void lane_set_hungry(struct lane *lane) {
-        if (!list_is_linked(&lane->hungry))
-                list_append(&lane->reader->hungry, &lane->hungry);
+void lane_set_hungry(struct lane *lane, const struct feed *feed, enum lane_urgency urgency) {
+        lane_queue_add(&lane->reader->hungry, &lane->hungry,
+                       lane->is_prioritized ? LANE_AWAITED : urgency, feed->file->mtime_ns);
+}
+
+/* Among those of which something is to come: what was prioritized stands before the others. */
+static void lane_link(struct lane *lane) {
+        list_remove(&lane->node);
+        if (lane->is_prioritized)
+                list_prepend(&lane->reader->lanes, &lane->node);
+        else
+                list_append(&lane->reader->lanes, &lane->node);
 }
 
 static void cursor_make_ready(struct cursor *cursor) {
         if (!cursor->turn || cursor->waits || list_is_linked(&cursor->ready))
                 return;
-        list_append(&cursor->reader->ready, &cursor->ready);
+        if (cursor->lane->is_prioritized)
+                list_prepend(&cursor->reader->ready, &cursor->ready);
+        else
+                list_append(&cursor->reader->ready, &cursor->ready);
         pipeline_touch(cursor->reader->pipeline);
 }
 
@@ -39,14 +51,13 @@ static void cursor_set_finished(struct cursor *cursor, bool finished) {
                 lane->first = 0;
         if (!finished && lane->unfinished++ == 0) {
                 reader->unfinished_lanes++;
-                list_remove(&lane->node);
-                list_append(&reader->lanes, &lane->node);
+                lane_link(lane);
         }
         if (finished && --lane->unfinished == 0) {
                 reader->unfinished_lanes--;
                 list_remove(&lane->node);
                 list_append(&reader->lanes_done, &lane->node);
-                list_remove(&lane->hungry);
+                lane_queue_remove(&reader->hungry, &lane->hungry);
                 pipeline_touch(reader->pipeline);
         }
 }
@@ -196,6 +207,34 @@ static struct lane *reader_lane_of_sibling(const struct reader *reader,
         return NULL;
 }
 
+static bool reader_prioritizes(const struct reader *reader, const struct catalog_run *run) {
+        for (size_t i = 0; i < reader->prioritized_count; i++)
+                if (fnmatch(reader->prioritized[i], run->name.bytes, 0) == 0)
+                        return true;
+        return false;
+}
+
+void lane_prioritize(struct lane *lane) {
+        bool is_linked = lane->unfinished > 0;
+        bool is_prioritized = lane->run && reader_prioritizes(lane->reader, lane->run);
+
+        if (lane->is_prioritized == is_prioritized)
+                return;
+        lane->is_prioritized = is_prioritized;
+        if (is_linked)
+                lane_link(lane);
+        for (size_t i = 0; is_prioritized && i < lane->count; i++) {
+                struct cursor *cursor = lane->cursors[i];
+
+                if (list_is_linked(&cursor->ready)) {
+                        list_remove(&cursor->ready);
+                        cursor_make_ready(cursor);
+                }
+                if (!cursor->finished)
+                        lane_set_hungry(lane, cursor->feed, LANE_AWAITED);
+        }
+}
+
 /* The lane of a run (order `run`), or the one of all runs. */
 static struct lane *reader_lane(struct reader *reader, const struct catalog_run *run) {
         struct lane *lane = reader->order == READER_ORDER_SORTED
@@ -210,7 +249,8 @@ static struct lane *reader_lane(struct reader *reader, const struct catalog_run 
         lane->reader = reader;
         lane->run = reader->order == READER_ORDER_SORTED ? NULL : run;
         list_init(&lane->node);
-        list_init(&lane->hungry);
+        lane_place_init(&lane->hungry);
+        lane->is_prioritized = lane->run && reader_prioritizes(reader, run);
         list_append(&reader->lanes_done, &lane->node);
         return lane;
 }
@@ -222,7 +262,7 @@ void lane_free(struct lane *lane) {
                 free(lane->cursors[i]);
         }
         list_remove(&lane->node);
-        list_remove(&lane->hungry);
+        lane_queue_remove(&lane->reader->hungry, &lane->hungry);
         free(lane->cursors);
         free(lane);
 }
@@ -295,7 +335,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
                 reader->pipeline->segment_need[block->segment]++;
         }
         cursor_check_version(cursor);
-        lane_set_hungry(lane);
+        lane_set_hungry(lane, feed, LANE_NEW);
         if (reader->open)
                 lane_advance(lane);
         return 0;
@@ -339,7 +379,7 @@ void readers_block_resident(struct feed *feed, struct block *block) {
 void readers_block_evicted(struct feed *feed, struct block *block) {
         FOR_EACH_CURSOR(cursor, feed)
         if (cursor_wants(cursor, block))
-                lane_set_hungry(cursor->lane);
+                lane_set_hungry(cursor->lane, feed, LANE_BACKFILL);
 }
 
 void readers_block_lost(struct feed *feed, struct block *block) {
@@ -361,7 +401,7 @@ void readers_feed_hungry(struct feed *feed) {
         FOR_EACH_CURSOR(cursor, feed) {
                 if (cursor->reader->follow)
                         cursor_set_finished(cursor, false);
-                lane_set_hungry(cursor->lane);
+                lane_set_hungry(cursor->lane, feed, feed->checked ? LANE_GROWS : LANE_NEW);
         }
 }
 
@@ -391,7 +431,7 @@ void cursor_restart(struct cursor *cursor) {
         cursor->position = (struct block_position){ 0 };
         cursor->resumes = cursor->waits = false;
         cursor_set_finished(cursor, false);
-        lane_set_hungry(cursor->lane);
+        lane_set_hungry(cursor->lane, cursor->feed, LANE_NEW);
         if (cursor->begun_version)
                 reader_notice(cursor->reader, &(struct ring_entry){
                                                       .flags = RING_ENTRY_REPLACED,
@@ -415,7 +455,7 @@ void readers_feed_replaced(struct feed *feed) {
                 cursor->position = (struct block_position){ 0 };
                 cursor->waits = false;
                 cursor_set_finished(cursor, false);
-                lane_set_hungry(cursor->lane);
+                lane_set_hungry(cursor->lane, feed, LANE_NEW);
                 cursor->resumes = cursor->begun_version != 0;
                 cursor->resume_version = 0;
         }

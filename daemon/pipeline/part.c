@@ -87,14 +87,31 @@ static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_
         return fits >= least ? fits : at_least_one ? least : 0;
 }
 
+/* Another file has bytes that nobody has asked for yet. */
+static bool others_wait(const struct feed *feed) {
+        const struct list *hungry = &feed->pipeline->hungry;
+        const struct list *first = hungry->next != &feed->hungry ? hungry->next : feed->hungry.next;
+
+        return first != hungry;
+}
+
+/* While others wait it is half of the endpoint's window at most. */
+static uint64_t most_parts(const struct feed *feed) {
+        uint64_t most = min_u64(PARTS_MOST,
+                                feed->pipeline->options.inflight_bytes / 2 / feed->part_bytes);
+        unsigned window = fetch_window(feed->pipeline->fetch, feed->file->run->source->store);
+
+        return window > 0 && others_wait(feed) ? min_u64(most, max_u64(1, window / 2)) : most;
+}
+
 static bool part_has_place(const struct feed *feed) {
-        uint64_t most = feed->pipeline->options.inflight_bytes / 2 / feed->part_bytes, count = 0;
+        uint64_t count = 0;
 
         for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
                 count++;
         if (count == 0)
                 return true;
-        return count < min_u64(most, PARTS_MOST) && !feed->no_ranges && !feed->checked &&
+        return count < most_parts(feed) && !feed->no_ranges && !feed->checked &&
                !feed_awaits_record(feed);
 }
 

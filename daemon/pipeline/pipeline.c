@@ -23,7 +23,6 @@
 #include "daemon/pipeline/source_removal.h"
 
 #define DECODERS_MOST 16u
-#define ENDPOINTS_MOST 64u /* whose windows are remembered */
 #define RETRY_LOOK_MS 1000
 
 static void on_pass(uv_idle_t *idle) {
@@ -304,16 +303,10 @@ static const char *remember_where(const struct pipeline *pipeline, const struct 
         return strcmp(store->endpoint, "file") != 0 ? pipeline->options.remember : NULL;
 }
 
-/* 0: nothing was asked of it yet. */
 static unsigned window_of(void *userdata, const struct catalog_source *source) {
-        struct pipeline *pipeline = userdata;
-        struct fetch_endpoint_status rows[ENDPOINTS_MOST];
-        size_t count = fetch_endpoints(pipeline->fetch, rows, ENDPOINTS_MOST);
+        const struct pipeline *pipeline = userdata;
 
-        for (size_t i = 0; i < count && i < ENDPOINTS_MOST; i++)
-                if (!strcmp(rows[i].name, source->store->endpoint))
-                        return rows[i].window;
-        return 0;
+        return fetch_window(pipeline->fetch, source->store);
 }
 
 /* What is configured goes before what the store says; file systems cost nothing. */

@@ -168,7 +168,7 @@ int reader_new(struct pipeline *pipeline, const struct reader_options *options,
         list_init(&reader->node);
         list_init(&reader->lanes);
         list_init(&reader->lanes_done);
-        list_init(&reader->hungry);
+        lane_queue_init(&reader->hungry);
         list_init(&reader->ready);
         list_init(&reader->notices);
         list_init(&reader->charged_jobs);
@@ -195,6 +195,12 @@ static void reader_drop_pins(struct reader *reader) {
                 reader->pipeline->segment_need[i] -= reader->need[i];
 }
 
+static void free_globs(char **globs, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                free(globs[i]);
+        free(globs);
+}
+
 struct reader *reader_free(struct reader *reader) {
         struct pipeline *pipeline;
 
@@ -214,6 +220,7 @@ struct reader *reader_free(struct reader *reader) {
         for (size_t i = 0; reader->globs && reader->globs[i]; i++)
                 free(reader->globs[i]);
         free(reader->globs);
+        free_globs(reader->prioritized, reader->prioritized_count);
         free(reader->positions);
         free(reader->attempt_wanted);
         free(reader->need);
@@ -222,6 +229,31 @@ struct reader *reader_free(struct reader *reader) {
         free(reader);
         pipeline_touch(pipeline);
         return NULL;
+}
+
+int reader_prioritize(struct reader *reader, const char *const *runs, size_t count) {
+        char **globs;
+
+        if (reader->order == READER_ORDER_SORTED)
+                return -EINVAL;
+        globs = calloc(count + 1, sizeof(globs[0]));
+        for (size_t i = 0; globs && i < count; i++) {
+                globs[i] = strdup(runs[i]);
+                if (!globs[i]) {
+                        free_globs(globs, i);
+                        globs = NULL;
+                }
+        }
+        if (!globs)
+                return -ENOMEM;
+        free_globs(reader->prioritized, reader->prioritized_count);
+        reader->prioritized = globs;
+        reader->prioritized_count = count;
+        list_for_each(node, &reader->lanes) lane_prioritize(list_owner(node, struct lane, node));
+        list_for_each(node, &reader->lanes_done)
+                lane_prioritize(list_owner(node, struct lane, node));
+        pipeline_touch(reader->pipeline);
+        return 0;
 }
 
 uint64_t reader_ahead_bytes(const struct reader *reader) {
@@ -456,7 +488,7 @@ static enum step reader_deliver(struct reader *reader) {
                 return deliver_resident(cursor, block);
         list_remove(&cursor->ready);
         cursor->waits = true;
-        lane_set_hungry(cursor->lane);
+        lane_set_hungry(cursor->lane, cursor->feed, LANE_AWAITED);
         return STEP_ON;
 }
 

@@ -96,6 +96,13 @@ struct reader *reader_free(struct reader *reader);
  */
 int reader_acknowledge(struct reader *reader, uint64_t acked);
 
+/*
+ * What is of runs that match one of the globs (fnmatch(3), copied) is fetched and delivered before
+ * all others, from now on; 0 globs: nothing is. -ENOMEM, and all stays as it was; -EINVAL: the order
+ * is `sorted`.
+ */
+int reader_prioritize(struct reader *reader, const char *const *runs, size_t count);
+
 struct reader_status {
         uint64_t pushed, acked;
         uint64_t records;        /* delivered */

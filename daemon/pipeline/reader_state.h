@@ -7,6 +7,7 @@
 #pragma once
 
 #include "daemon/pipeline/feed.h"
+#include "daemon/pipeline/lane_queue.h"
 #include "daemon/pipeline/reader.h"
 
 struct cursor {
@@ -27,8 +28,9 @@ struct cursor {
 
 struct lane {
         struct reader *reader;
-        struct list node;   /* in reader->lanes, or reader->lanes_done */
-        struct list hungry; /* in reader->hungry: something of it may have to be fetched */
+        struct list node;         /* in reader->lanes, or reader->lanes_done */
+        struct lane_place hungry; /* in reader->hungry: something of it may have to be fetched */
+        bool is_prioritized;      /* the client has said that it waits for it */
         const struct catalog_run *run; /* NULL: all runs (order sorted) */
         struct cursor **cursors;       /* sorted by run and path */
         size_t count, space;
@@ -60,7 +62,10 @@ struct reader {
         uint64_t *attempt_wanted;
         size_t source_count;
 
-        struct list lanes, lanes_done, hungry, ready, notices;
+        struct list lanes, lanes_done, ready, notices;
+        struct lane_queue hungry;
+        char **prioritized; /* globs */
+        size_t prioritized_count;
         size_t unfinished_lanes;
         bool open; /* the listings it waits for are there: deliveries may begin */
         bool ended, failed;
@@ -131,7 +136,11 @@ void cursor_restart(struct cursor *cursor);
 /* Gives the next cursor its turn, when all before it are settled and delivered. */
 void lane_advance(struct lane *lane);
 
-void lane_set_hungry(struct lane *lane);
+/* Something of the feed, one of the lane's, may have to be fetched. */
+void lane_set_hungry(struct lane *lane, const struct feed *feed, enum lane_urgency urgency);
+
+/* The reader prioritizes other runs than before. */
+void lane_prioritize(struct lane *lane);
 void lane_free(struct lane *lane);
 
 /*

@@ -16,6 +16,7 @@ enum outcome {
         /* the window, the budget or memory is used up: an answer that comes brings us back */
         OUTCOME_WINDOW,
         OUTCOME_ROOM, /* the ring has no room */
+        OUTCOME_TURN, /* it is another lane's turn */
 };
 
 static enum outcome outcome_of(int r) {
@@ -31,6 +32,17 @@ static enum outcome outcome_of(int r) {
         }
 }
 
+/* A lane's turn is over when what it has asked for fills as much as one part. */
+static bool turn_is_over(struct lane *lane, uint64_t committed_before_bytes) {
+        const struct pipeline *pipeline = lane->reader->pipeline;
+        uint64_t bytes = pipeline->committed_bytes > committed_before_bytes
+                                 ? pipeline->committed_bytes - committed_before_bytes
+                                 : 0;
+
+        return lane_queue_spend(&lane->reader->hungry, &lane->hungry, bytes,
+                                pipeline->options.part_bytes);
+}
+
 static enum outcome issue_absent(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
         bool waits = false;
@@ -42,11 +54,16 @@ static enum outcome issue_absent(struct cursor *cursor) {
 
                 if (!refetch_is_wanted(block))
                         continue;
-                if (refetch_is_due(block))
+                if (refetch_is_due(block)) {
+                        uint64_t before_bytes = feed->pipeline->committed_bytes;
+
                         r = refetch_start(feed, block, residency_room_unneeded(feed->pipeline),
                                           NULL);
-                else
+                        if (r == 0 && turn_is_over(cursor->lane, before_bytes))
+                                return OUTCOME_TURN;
+                } else {
                         waits = true;
+                }
         }
         return r == 0 && waits ? OUTCOME_BUSY : outcome_of(r);
 }
@@ -61,17 +78,26 @@ static bool feed_has_more(const struct feed *feed) {
         return feed->paused || feed_is_hungry(feed);
 }
 
+static bool ends_turn(enum outcome outcome) {
+        return outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM || outcome == OUTCOME_TURN;
+}
+
 /* The absent blocks that the cursor wants, then the unread bytes, while there is room. */
 static enum outcome issue_for_cursor(struct cursor *cursor) {
         struct feed *feed = cursor->feed;
         enum outcome absent = feed->index.absent > 0 ? issue_absent(cursor) : OUTCOME_ALL;
         enum outcome unread = OUTCOME_ALL;
 
-        if (absent == OUTCOME_WINDOW || absent == OUTCOME_ROOM)
+        if (ends_turn(absent))
                 return absent;
-        while (unread == OUTCOME_ALL && feed_has_more(feed))
+        while (unread == OUTCOME_ALL && feed_has_more(feed)) {
+                uint64_t before_bytes = feed->pipeline->committed_bytes;
+
                 unread = outcome_of(resume_or_issue(
                         feed, residency_room(feed->pipeline, cursor->reader), NULL));
+                if (unread == OUTCOME_ALL && turn_is_over(cursor->lane, before_bytes))
+                        return OUTCOME_TURN;
+        }
         return unread == OUTCOME_ALL ? absent : unread;
 }
 
@@ -85,7 +111,7 @@ static enum outcome issue_for_lane(struct lane *lane) {
                                                ? OUTCOME_ALL
                                                : issue_for_cursor(lane->cursors[i]);
 
-                if (outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM)
+                if (ends_turn(outcome))
                         return outcome;
                 if (outcome == OUTCOME_BUSY)
                         all = outcome;
@@ -94,20 +120,22 @@ static enum outcome issue_for_lane(struct lane *lane) {
 }
 
 /*
- * Rule (a): in the reader's order, while there is room. A lane that has nothing left to fetch is
- * hungry no more.
+ * Rule (a): in turns, while there is room. A lane that has nothing left to fetch is hungry no more.
  */
 static enum outcome issue_by_room(struct reader *reader) {
-        list_for_each(node, &reader->hungry) {
-                struct lane *lane = list_owner(node, struct lane, hungry);
-                enum outcome outcome = issue_for_lane(lane);
+        enum outcome outcome = OUTCOME_ALL;
+        struct lane_place *place;
 
-                if (outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM)
-                        return outcome;
+        while (outcome != OUTCOME_WINDOW && outcome != OUTCOME_ROOM &&
+               (place = lane_queue_first(&reader->hungry))) {
+                outcome = issue_for_lane(list_owner(place, struct lane, hungry));
                 if (outcome == OUTCOME_ALL)
-                        list_remove(&lane->hungry);
+                        lane_queue_remove(&reader->hungry, place);
+                else if (outcome == OUTCOME_BUSY)
+                        lane_queue_put_aside(&reader->hungry, place);
         }
-        return OUTCOME_ALL;
+        lane_queue_put_back(&reader->hungry);
+        return outcome == OUTCOME_WINDOW || outcome == OUTCOME_ROOM ? outcome : OUTCOME_ALL;
 }
 
 struct quota_walk {

@@ -14,6 +14,7 @@ const struct rpc_method methods[] = {
         { "series", methods_series, RPC_ASKS },
         { "subscribe", methods_subscribe, RPC_FRAMED | RPC_ASKS },
         { "ack", methods_ack, RPC_FRAMED },
+        { "prioritize", methods_prioritize, RPC_FRAMED },
         { "payload", methods_payload, RPC_FRAMED },
         { "damage", methods_damage, 0 },
         { "reload", methods_reload, RPC_ASKS },

@@ -29,6 +29,7 @@ int methods_wait_loaded(struct rpc_call *rpc, json_t **ret_result);
 
 int methods_subscribe(struct rpc_call *call, json_t **ret_result);
 int methods_ack(struct rpc_call *call, json_t **ret_result);
+int methods_prioritize(struct rpc_call *call, json_t **ret_result);
 
 int methods_payload(struct rpc_call *rpc, json_t **ret_result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello, subscribe, ack: attaching, the stream, and what was done with it. */
+/* hello, subscribe, ack, prioritize: attaching, the stream, what was done with it, what is next. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -272,6 +272,24 @@ int methods_ack(struct rpc_call *call, json_t **ret_result) {
         if (!peer->session)
                 return rpc_fail(call, WIRE_E_INVALID, "there is no session");
         session_acknowledge(peer->session, position);
+        *ret_result = json_object();
+        return *ret_result ? 0 : -ENOMEM;
+}
+
+int methods_prioritize(struct rpc_call *call, json_t **ret_result) {
+        CLEANUP(params_globs_deinit) struct params_globs runs = { 0 };
+        struct peer *peer = call->userdata;
+        int r = params_globs(call, "runs", &runs);
+
+        if (r)
+                return r;
+        if (!peer->session)
+                return rpc_fail(call, WIRE_E_INVALID, "there is no session");
+        r = session_prioritize(peer->session, (const char *const *)runs.globs, runs.count);
+        if (r == -EINVAL)
+                return rpc_fail(call, WIRE_E_INVALID, "a sorted stream has its own order");
+        if (r < 0)
+                return r;
         *ret_result = json_object();
         return *ret_result ? 0 : -ENOMEM;
 }

@@ -252,6 +252,10 @@ struct session *session_free(struct session *session) {
         return NULL;
 }
 
+int session_prioritize(struct session *session, const char *const *runs, size_t count) {
+        return reader_prioritize(session->reader, runs, count);
+}
+
 uint64_t session_number(const struct session *session) {
         return session->number;
 }

@@ -48,6 +48,9 @@ void session_wake(struct session *session);
  */
 void session_acknowledge(struct session *session, uint64_t position);
 
+/* As reader_prioritize(). */
+int session_prioritize(struct session *session, const char *const *runs, size_t count);
+
 uint64_t session_number(const struct session *session);
 enum session_transport session_transport(const struct session *session);
 const char *session_transport_name(enum session_transport transport);

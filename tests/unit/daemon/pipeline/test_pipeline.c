@@ -133,6 +133,158 @@ START_TEST(files_of_a_run_come_in_name_order) {
 }
 END_TEST
 
+/* ---- Who is first ---- */
+
+static void begin_with_window(unsigned window) {
+        struct pipeline_options options = rig_usual;
+
+        options.window_start = options.connections_max = window;
+        rig_begin(&options);
+}
+
+static struct rig_file *add_changed(const char *name, int64_t steps, int64_t mtime_ns) {
+        struct rig_file *file = rig_add_file(name, steps);
+
+        file->mtime_ns = mtime_ns;
+        return file;
+}
+
+/* The file of the one read that is under way; answers it. */
+static const char *next_read(void) {
+        static char name[64];
+
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->read_count, 1);
+        snprintf(name, sizeof(name), "%s", rig.store->reads[0]->name);
+        rig_answer(0);
+        return name;
+}
+
+START_TEST(what_changed_last_comes_first) {
+        struct session session;
+
+        begin_with_window(1);
+        add_changed("a/1.tfevents", 10, 1000);
+        add_changed("b/1.tfevents", 10, 3000);
+        add_changed("c/1.tfevents", 10, INT64_MIN);
+        add_changed("d/1.tfevents", 10, 2000);
+        session_begin(&session, NULL);
+        rig_list();
+        ck_assert_str_eq(next_read(), "b/1.tfevents");
+        ck_assert_str_eq(next_read(), "d/1.tfevents");
+        ck_assert_str_eq(next_read(), "a/1.tfevents");
+        ck_assert_str_eq(next_read(), "c/1.tfevents");
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Four places, three large files of two runs: each run has two. */
+START_TEST(runs_take_turns) {
+        struct pipeline_options options = rig_usual;
+        struct session session;
+
+        options.window_start = options.connections_max = 4;
+        options.part_bytes = 64u << 10;
+        rig_begin(&options);
+        add_changed("a/1.tfevents", 20000, 2000);
+        add_changed("a/2.tfevents", 20000, 2000);
+        add_changed("b/1.tfevents", 20000, 1000);
+        session_begin(&session, NULL);
+        rig_list();
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->read_count, 4);
+        for (unsigned i = 0, of_a = 0; i < 4; i++) {
+                of_a += rig.store->reads[i]->name[0] == 'a';
+                if (i == 3)
+                        ck_assert_uint_eq(of_a, 2);
+        }
+        drain(&session);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* Of one run, too, one file has half of the window at most while another one waits. */
+START_TEST(one_file_has_half_of_the_window) {
+        struct pipeline_options options = rig_usual;
+        struct session session;
+
+        options.window_start = options.connections_max = 8;
+        options.part_bytes = 16u << 10;
+        rig_begin(&options);
+        rig_add_file("a/1.tfevents", 20000);
+        rig_add_file("a/2.tfevents", 20000);
+        session_begin(&session, NULL);
+        rig_list();
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->read_count, 8);
+        for (unsigned i = 0, of_first = 0; i < 8; i++) {
+                of_first += rig.store->reads[i]->name[2] == '1';
+                if (i == 7)
+                        ck_assert_uint_eq(of_first, 4);
+        }
+        drain(&session);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(growth_comes_before_what_is_new) {
+        struct session session;
+        struct rig_file *file;
+
+        begin_with_window(1);
+        file = add_changed("a/1.tfevents", 10, 1000);
+        session_begin(&session, &following);
+        rig_list();
+        ck_assert_str_eq(next_read(), "a/1.tfevents");
+        rig_append(file, 10);
+        file->mtime_ns = 1500;
+        add_changed("0/1.tfevents", 10, 9000);
+        add_changed("new/1.tfevents", 10, 8000);
+        rig_list_again();
+        ck_assert_str_eq(next_read(), "a/1.tfevents");
+        ck_assert_str_eq(next_read(), "0/1.tfevents");
+        ck_assert_str_eq(next_read(), "new/1.tfevents");
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+/* From when it is said, for what is known and what is not yet. */
+START_TEST(what_is_prioritized_comes_first) {
+        static const char *const wanted[] = { "c", "d*" };
+        struct reader_options sorted = { .order = READER_ORDER_SORTED };
+        struct session session;
+
+        begin_with_window(1);
+        add_changed("a/1.tfevents", 10, 5000);
+        add_changed("b/1.tfevents", 10, 4000);
+        add_changed("c/1.tfevents", 10, 3000);
+        session_begin(&session, &following);
+        rig_list();
+        rig_quiet();
+        ck_assert_int_eq(reader_prioritize(session.reader, wanted, 2), 0);
+        ck_assert_str_eq(next_read(), "a/1.tfevents"); /* was under way */
+        add_changed("d2/1.tfevents", 10, 1000);
+        rig_list_again();
+        ck_assert_str_eq(next_read(), "c/1.tfevents");
+        ck_assert_str_eq(next_read(), "d2/1.tfevents");
+        ck_assert_str_eq(next_read(), "b/1.tfevents");
+        session_must_be_complete(&session);
+        session_end(&session);
+        session_begin(&session, &sorted);
+        ck_assert_int_eq(reader_prioritize(session.reader, wanted, 2), -EINVAL);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 START_TEST(sorted_goes_by_run_and_file) {
         struct reader_options options = { .from = READER_FROM_START, .order = READER_ORDER_SORTED };
         static const char *const names[] = { "b/1.tfevents", "a/2.tfevents", "c/1.tfevents",
@@ -2319,7 +2471,9 @@ START_TEST(the_end_may_come_at_any_moment) {
 END_TEST
 
 RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order,
-            files_of_a_run_come_in_name_order, sorted_goes_by_run_and_file,
+            files_of_a_run_come_in_name_order, what_changed_last_comes_first, runs_take_turns,
+            one_file_has_half_of_the_window, growth_comes_before_what_is_new,
+            what_is_prioritized_comes_first, sorted_goes_by_run_and_file,
             filters_choose_runs_and_extents, an_empty_source_ends_at_once,
             an_old_listing_is_repeated_for_a_new_session,
             settled_files_hold_nothing_back_and_come_late,

@@ -21,6 +21,8 @@ struct reader {
         char first_tag[64];
         uint64_t pushed, acked;
         unsigned acknowledgements;
+        char prioritized[2][16];
+        size_t prioritized_count;
 };
 
 struct pipeline_request {
@@ -240,6 +242,15 @@ struct reader *reader_free(struct reader *reader) {
                 fake.reader = NULL;
         free(reader);
         return NULL;
+}
+
+int reader_prioritize(struct reader *reader, const char *const *runs, size_t count) {
+        if (reader->options.order == READER_ORDER_SORTED)
+                return -EINVAL;
+        for (size_t i = 0; i < count && i < ARRAY_SIZE(reader->prioritized); i++)
+                snprintf(reader->prioritized[i], sizeof(reader->prioritized[i]), "%s", runs[i]);
+        reader->prioritized_count = count;
+        return 0;
 }
 
 int reader_acknowledge(struct reader *reader, uint64_t acked) {

@@ -1002,6 +1002,34 @@ START_TEST(one_session_a_connection_and_as_many_as_fit) {
 }
 END_TEST
 
+START_TEST(runs_are_prioritized_for_a_session) {
+        struct client client;
+
+        start();
+        greet(&client);
+        ck_assert_int_eq(error_code(call(&client, "prioritize", "{\"runs\":[\"a\"]}")),
+                         WIRE_E_INVALID);
+        json_decref(call_for_result(&client, "subscribe", "{\"transport\":\"inline\"}"));
+        json_decref(call_for_result(&client, "prioritize",
+                                    "{\"runs\":[\"a*\"],\"runs_hex\":\"ff62\"}"));
+        ck_assert_uint_eq(fake.reader->prioritized_count, 2);
+        ck_assert_str_eq(fake.reader->prioritized[0], "a*");
+        ck_assert_str_eq(fake.reader->prioritized[1], "\xff"
+                                                      "b");
+        ck_assert_int_eq(error_code(call(&client, "prioritize", "{\"runs\":7}")), WIRE_E_PARAMS);
+        json_decref(call_for_result(&client, "prioritize", "{}"));
+        ck_assert_uint_eq(fake.reader->prioritized_count, 0);
+        client_close(&client);
+        greet(&client);
+        json_decref(call_for_result(&client, "subscribe",
+                                    "{\"transport\":\"inline\",\"order\":\"sorted\"}"));
+        ck_assert_int_eq(error_code(call(&client, "prioritize", "{\"runs\":[\"a\"]}")),
+                         WIRE_E_INVALID);
+        client_close(&client);
+        stop();
+}
+END_TEST
+
 START_TEST(extents_go_over_the_socket) {
         static uint8_t extent[300000];
         struct ring_entry entry = { .size_bytes = sizeof(extent), .file_id = 9 },
@@ -1564,10 +1592,11 @@ RUNNER_MAIN("serve/server", hello_comes_first, other_protocols_are_refused,
             a_kick_does_not_believe_everything, a_broken_reader_ends_its_session,
             descriptors_come_with_their_answer, more_acknowledged_than_sent_ends_the_session,
             acknowledged_backwards_ends_the_session, one_session_a_connection_and_as_many_as_fit,
-            extents_go_over_the_socket, what_was_not_sent_cannot_be_acknowledged,
-            a_client_may_die_at_any_time, a_stream_that_cannot_be_completed_says_so,
-            waiting_is_answered_with_what_was_loaded, a_source_that_fails_is_an_error,
-            calls_that_wait_are_limited, payloads_come_as_sealed_memory, payloads_come_in_frames,
-            payloads_wait_for_their_turn, payloads_that_are_gone_are_errors, damage_comes_in_pages,
-            users_are_refused, sources_are_added, sources_are_removed, sources_are_for_admins,
-            connections_are_limited, a_private_daemon_ends_with_its_client)
+            runs_are_prioritized_for_a_session, extents_go_over_the_socket,
+            what_was_not_sent_cannot_be_acknowledged, a_client_may_die_at_any_time,
+            a_stream_that_cannot_be_completed_says_so, waiting_is_answered_with_what_was_loaded,
+            a_source_that_fails_is_an_error, calls_that_wait_are_limited,
+            payloads_come_as_sealed_memory, payloads_come_in_frames, payloads_wait_for_their_turn,
+            payloads_that_are_gone_are_errors, damage_comes_in_pages, users_are_refused,
+            sources_are_added, sources_are_removed, sources_are_for_admins, connections_are_limited,
+            a_private_daemon_ends_with_its_client)
