@@ -89,8 +89,18 @@ static void series_free(struct catalog_series *series) {
         free(series);
 }
 
+/* In the row's own memory: path, NUL, tag_room bytes. */
+static char *tag_memory(struct catalog_file *file) {
+        return file->memory + file->path.size + 1;
+}
+
+static void tag_free(struct catalog_file *file) {
+        if (file->tag != tag_memory(file))
+                free(file->tag);
+}
+
 static void file_free(struct catalog_file *file) {
-        free(file->path.bytes);
+        tag_free(file);
         free(file->damage);
         free(file->failure);
         free(file);
@@ -291,20 +301,33 @@ static void run_remove(struct catalog_run *run) {
         run_free(run);
 }
 
-static int file_add(struct catalog_run *run, const char *path, size_t size, size_t at,
-                    struct catalog_file **ret_file) {
-        struct catalog_file *file = calloc(1, sizeof(*file));
-        int r;
+static struct catalog_file *file_new(struct catalog_run *run, const char *path, size_t size,
+                                     size_t tag_size) {
+        size_t tag_room = min_u64(tag_size + 1, UINT8_MAX);
+        struct catalog_file *file = calloc(1, offsetof(struct catalog_file, memory) + size + 1 +
+                                                      tag_room);
 
         if (!file)
-                return -ENOMEM;
+                return NULL;
+        memcpy(file->memory, path, size);
+        file->path = (struct catalog_name){ .bytes = file->memory, .size = size };
+        file->tag = tag_memory(file);
+        file->tag_room = (uint8_t)tag_room;
         file->run = run;
         file->id = name_id_file(run->source->store->url, path, size);
         file->listed_bytes = UINT64_MAX;
         file->mtime_ns = INT64_MIN;
-        r = name_set(&file->path, path, size);
-        if (r == 0)
-                r = array_reserve(&run->files, run->file_count, &run->file_space);
+        return file;
+}
+
+static int file_add(struct catalog_run *run, const char *path, size_t size, size_t tag_size,
+                    size_t at, struct catalog_file **ret_file) {
+        struct catalog_file *file = file_new(run, path, size, tag_size);
+        int r;
+
+        if (!file)
+                return -ENOMEM;
+        r = array_reserve(&run->files, run->file_count, &run->file_space);
         if (r == 0)
                 r = id_map_add(&run->source->catalog->files, file->id, file);
         if (r < 0) {
@@ -317,7 +340,7 @@ static int file_add(struct catalog_run *run, const char *path, size_t size, size
         return 0;
 }
 
-int catalog_add_file(struct catalog_source *source, const char *path, size_t size,
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size, size_t tag_size,
                      struct catalog_file **ret_file, bool *ret_added) {
         const char *slash = memrchr(path, '/', size);
         struct catalog_run *run;
@@ -336,10 +359,25 @@ int catalog_add_file(struct catalog_source *source, const char *path, size_t siz
                 *ret_file = run->files[at];
                 return 0;
         }
-        r = file_add(run, path, size, at, ret_file);
+        r = file_add(run, path, size, tag_size, at, ret_file);
         if (r < 0 && run->file_count == 0)
                 run_remove(run);
         return r;
+}
+
+int catalog_set_tag(struct catalog_file *file, const char *tag) {
+        char *kept = tag_memory(file);
+        size_t size = strlen(tag) + 1;
+
+        if (size <= file->tag_room)
+                memmove(kept, tag, size);
+        else
+                kept = strdup(tag);
+        if (!kept)
+                return -ENOMEM;
+        tag_free(file);
+        file->tag = kept;
+        return 0;
 }
 
 struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t id) {

@@ -57,26 +57,29 @@ struct catalog_series {
         uint64_t left_out_offset;
 };
 
+/* There may be a million of these: its path and its tag stand behind it in the same memory. */
 struct catalog_file {
         struct catalog_run *run;
         struct catalog_name path; /* relative to the source */
+        char *tag;                /* of its row; "": it has none. catalog_set_tag() */
         uint64_t id, version;     /* version is 0 until the first 24 bytes are known */
-        unsigned replacements;    /* seen by this daemon at this path */
         uint64_t listed_bytes;    /* UINT64_MAX: the listing does not say */
         int64_t mtime_ns;         /* INT64_MIN: unknown */
-        char tag[64];
-        uint64_t loaded_bytes; /* everything before is published or skipped */
+        uint64_t loaded_bytes;    /* everything before is published or skipped */
         uint64_t records;
-        struct file_damage *damage; /* NULL: none */
-        enum catalog_state state;
-        const char *excluded; /* by which filter, borrowed from the source's; NULL: it is not */
-        bool settled;
+        struct file_damage *damage;    /* NULL: none */
         struct store_failure *failure; /* NULL: none */
-        unsigned missing;              /* complete listings in a row without it */
-        uint64_t seen_listing;         /* number of the last listing that had it; 0: never */
+        const char *excluded;  /* by which filter, borrowed from the source's; NULL: it is not */
+        void *blocks;          /* of the pipeline */
+        uint32_t seen_listing; /* number of the last listing that had it; 0: never */
+        uint32_t replacements; /* seen by this daemon at this path */
+        uint8_t missing;       /* complete listings in a row without it */
+        uint8_t tag_room;      /* bytes behind the path, for a tag and its NUL */
+        enum catalog_state state : 8;
+        bool settled : 1;
         /* from the run before: no listing has had it yet, so that its tag is no guard for reads */
-        bool is_remembered;
-        void *blocks; /* of the pipeline */
+        bool is_remembered : 1;
+        char memory[];
 };
 
 struct catalog_run {
@@ -172,9 +175,15 @@ void catalog_free_source(struct catalog_source *source);
 /* By name or URL; NULL if there is none. */
 struct catalog_source *catalog_find_source(const struct catalog *catalog, const char *name);
 
-/* Finds or makes the file, and its run. *ret_added (may be NULL) tells which. -ENOMEM. */
-int catalog_add_file(struct catalog_source *source, const char *path, size_t size,
+/*
+ * Finds or makes the file, and its run. A new one has no tag yet, and room for one of tag_size
+ * bytes, that costs nothing more. *ret_added (may be NULL) tells which. -ENOMEM.
+ */
+int catalog_add_file(struct catalog_source *source, const char *path, size_t size, size_t tag_size,
                      struct catalog_file **ret_file, bool *ret_added);
+
+/* -ENOMEM: only where the tag is longer than there is room for; it has the old one then. */
+int catalog_set_tag(struct catalog_file *file, const char *tag);
 
 /* By id; NULL if there is none. */
 struct catalog_file *catalog_find_file(const struct catalog *catalog, uint64_t id);

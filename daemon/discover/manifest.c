@@ -48,7 +48,7 @@ static bool file_is_kept(const struct catalog_file *file) {
 }
 
 static int put_file(struct image *image, const struct catalog_file *file) {
-        uint8_t fixed[FILE_FIXED_BYTES], tag_size = (uint8_t)strnlen(file->tag, sizeof(file->tag));
+        uint8_t fixed[FILE_FIXED_BYTES], tag_size = (uint8_t)strlen(file->tag);
         uint16_t path_size = (uint16_t)file->path.size;
         int r;
 

@@ -29,7 +29,7 @@
 #define REST_MOST_MS 1000
 #define FRESH_NS (2 * 1000000000ull) /* asked for again so soon: that listing will do */
 #define DAY_S 86400
-#define SEEN_REMEMBERED UINT64_MAX /* by no listing: as if by one of the run before */
+#define SEEN_REMEMBERED UINT32_MAX /* by no listing: as if by one of the run before */
 #define FULL_LEAST_MS 600000u
 #define FULL_MOST_MS 3600000u
 #define FULL_DAILY_NANO_USD 250000000ull
@@ -116,15 +116,27 @@ static void watch_schedule_by_itself(struct watch *watch, uint64_t wait_ms) {
         watch->stopped = true;
 }
 
+/* As a file remembers it. They come a second apart at least: a century goes by before they repeat. */
+static uint32_t listing_number(uint64_t listings) {
+        return (uint32_t)listings;
+}
+
 static void note_seen(const struct watch *watch, struct catalog_file *file) {
-        file->seen_listing = watch->recalling ? SEEN_REMEMBERED : watch->source->listings + 1;
+        file->seen_listing = watch->recalling ? SEEN_REMEMBERED
+                                              : listing_number(watch->source->listings + 1);
         file->is_remembered = watch->recalling;
         file->missing = 0;
 }
 
-static void take_row(struct catalog_file *file, const struct store_row *row) {
+static int take_row(struct catalog_file *file, const struct store_row *row) {
         file->mtime_ns = row->mtime_ns;
-        memcpy(file->tag, row->tag, sizeof(file->tag));
+        return catalog_set_tag(file, row->tag);
+}
+
+/* As if it had not been seen: the next listing brings it again. */
+static void forget_row(struct watch *watch, struct catalog_file *file) {
+        file->seen_listing = 0;
+        watch->out_of_memory = true;
 }
 
 /*
@@ -145,7 +157,8 @@ static bool file_is_excluded(struct watch *watch, struct catalog_file *file,
                 return false;
         note_seen(watch, file);
         file->listed_bytes = row->size_bytes;
-        take_row(file, row);
+        if (take_row(file, row) < 0)
+                forget_row(watch, file);
         return true;
 }
 
@@ -155,7 +168,8 @@ static void on_row(void *userdata, const struct store_row *row) {
         enum watch_change change;
         bool news;
 
-        if (catalog_add_file(watch->source, row->name, row->name_size, &file, NULL) < 0) {
+        if (catalog_add_file(watch->source, row->name, row->name_size, strlen(row->tag), &file,
+                             NULL) < 0) {
                 watch->out_of_memory = true;
                 return;
         }
@@ -170,15 +184,12 @@ static void on_row(void *userdata, const struct store_row *row) {
         /* A listing that does not know sizes must not make us forget what an answer said. */
         if (row->size_bytes != UINT64_MAX || change == WATCH_APPEARED)
                 file->listed_bytes = row->size_bytes;
-        take_row(file, row);
         watch->changed |= change != WATCH_MAY_HAVE_GROWN;
         if (!watch->recalling && change != WATCH_MAY_HAVE_GROWN)
                 recall_note(&watch->recall, change == WATCH_APPEARED);
-        if (watch->events->file_changed(watch->userdata, file, change) < 0) {
-                /* as if it had not been seen: the next listing brings it again */
-                file->seen_listing = 0;
-                watch->out_of_memory = true;
-        }
+        if (take_row(file, row) < 0 ||
+            watch->events->file_changed(watch->userdata, file, change) < 0)
+                forget_row(watch, file);
 }
 
 static void on_unreadable(void *userdata, const char *directory, size_t size,
@@ -217,8 +228,9 @@ static void watch_look_for_missing(struct watch *watch) {
                         struct catalog_file *file = run->files[k];
                         bool last = run->file_count == 1;
 
-                        if (file->seen_listing == source->listings || file->state == CATALOG_GONE ||
-                            !sweep_covers(watch->sweep, run) || file_is_unknown(source, file))
+                        if (file->seen_listing == listing_number(source->listings) ||
+                            file->state == CATALOG_GONE || !sweep_covers(watch->sweep, run) ||
+                            file_is_unknown(source, file))
                                 continue;
                         if (++file->missing >= MISSING_GONE || file->is_remembered ||
                             watch->confirmed) {

@@ -135,7 +135,8 @@ static bool fills_a_catalog(void) {
         well = fake && catalog_add_source(&catalog, NULL, &fake->store, &source) == 0;
         for (unsigned i = 0; catalog.source_count > 0 && i < 100; i++) {
                 snprintf(name, sizeof(name), "run%u/%u.tfevents", i % 9, i);
-                well = catalog_add_file(source, name, strlen(name), &file, NULL) == 0 && well;
+                well = catalog_add_file(source, name, strlen(name), 0, &file, NULL) == 0 &&
+                       catalog_set_tag(file, "longer") == 0 && well;
         }
         if (catalog.source_count > 0) {
                 well = catalog_add_unreadable(source, "a", 1, &failure) == 0 && well;

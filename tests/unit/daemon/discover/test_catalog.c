@@ -37,9 +37,35 @@ static void end(void) {
 static struct catalog_file *add(const char *path) {
         struct catalog_file *file;
 
-        ck_assert_int_eq(catalog_add_file(source, path, strlen(path), &file, NULL), 0);
+        ck_assert_int_eq(catalog_add_file(source, path, strlen(path), 0, &file, NULL), 0);
         return file;
 }
+
+/* A file has room for a tag as long as its first one; others may be of any length. */
+START_TEST(tags_of_any_length_are_kept) {
+        static const char *const tags[] = { "\"first\"",
+                                            "",
+                                            "\"longer than the first one\"",
+                                            "\"still longer than the first one, and again\"",
+                                            "short",
+                                            "" };
+        struct catalog_file *file;
+
+        begin();
+        ck_assert_int_eq(catalog_add_file(source, "a/x.tfevents", 12, 7, &file, NULL), 0);
+        ck_assert_str_eq(file->tag, "");
+        for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+                ck_assert_int_eq(catalog_set_tag(file, tags[i]), 0);
+                ck_assert_str_eq(file->tag, tags[i]);
+                ck_assert_str_eq(file->path.bytes, "a/x.tfevents");
+        }
+        /* what it already has, and a part of that */
+        ck_assert_int_eq(catalog_set_tag(file, tags[3]), 0);
+        ck_assert_int_eq(catalog_set_tag(file, file->tag), 0);
+        ck_assert_str_eq(file->tag, tags[3]);
+        end();
+}
+END_TEST
 
 START_TEST(sources_are_found_by_name_and_url) {
         struct catalog_source *other;
@@ -70,7 +96,7 @@ START_TEST(runs_are_the_directories_of_files) {
         top = add("y.tfevents.2");
         ck_assert_str_eq(deep->run->name.bytes, "a/b");
         ck_assert_str_eq(top->run->name.bytes, ".");
-        ck_assert_int_eq(catalog_add_file(source, "a/b/x.tfevents.1", 16, &again, &added), 0);
+        ck_assert_int_eq(catalog_add_file(source, "a/b/x.tfevents.1", 16, 0, &again, &added), 0);
         ck_assert(!added);
         ck_assert_ptr_eq(again, deep);
         ck_assert_ptr_eq(add("a/b/z.tfevents.3")->run, deep->run);
@@ -306,8 +332,8 @@ START_TEST(requests_of_the_day_outlive_their_source) {
 END_TEST
 
 RUNNER_MAIN("discover/catalog", requests_of_the_day_outlive_their_source,
-            sources_are_found_by_name_and_url, runs_are_the_directories_of_files,
-            names_are_sorted_as_bytes, a_run_goes_with_its_last_file,
-            settled_files_are_counted_once, a_run_is_as_far_as_its_last_file,
-            unreadable_directories_are_remembered_until_forgotten, series_are_learned_once,
-            first_metadata_is_that_of_the_first_file)
+            tags_of_any_length_are_kept, sources_are_found_by_name_and_url,
+            runs_are_the_directories_of_files, names_are_sorted_as_bytes,
+            a_run_goes_with_its_last_file, settled_files_are_counted_once,
+            a_run_is_as_far_as_its_last_file, unreadable_directories_are_remembered_until_forgotten,
+            series_are_learned_once, first_metadata_is_that_of_the_first_file)

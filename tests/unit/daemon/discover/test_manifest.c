@@ -40,10 +40,10 @@ static struct catalog_file *add(const char *path, uint64_t size, int64_t mtime_n
                                 const char *tag) {
         struct catalog_file *file;
 
-        ck_assert_int_eq(catalog_add_file(source, path, strlen(path), &file, NULL), 0);
+        ck_assert_int_eq(catalog_add_file(source, path, strlen(path), strlen(tag), &file, NULL), 0);
         file->listed_bytes = size;
         file->mtime_ns = mtime_ns;
-        snprintf(file->tag, sizeof(file->tag), "%s", tag);
+        ck_assert_int_eq(catalog_set_tag(file, tag), 0);
         return file;
 }
 

@@ -55,7 +55,7 @@ static void add_files(struct catalog_source *source, int count) {
                 struct catalog_file *file;
                 int size = snprintf(path, sizeof(path), "run%04d/events.out.tfevents.%d", i / 2, i);
 
-                ck_assert_int_eq(catalog_add_file(source, path, (size_t)size, &file, NULL), 0);
+                ck_assert_int_eq(catalog_add_file(source, path, (size_t)size, 0, &file, NULL), 0);
         }
 }
 
@@ -657,7 +657,7 @@ START_TEST(names_that_are_no_text_are_told_exactly) {
         json_t *result, *row;
 
         start();
-        ck_assert_int_eq(catalog_add_file(add_source(), path, strlen(path), &file, NULL), 0);
+        ck_assert_int_eq(catalog_add_file(add_source(), path, strlen(path), 0, &file, NULL), 0);
         greet(&client);
         result = call_for_result(&client, "files", "{\"run_hex\":\"72ff220a\"}");
         row = json_array_get(json_object_get(result, "files"), 0);
@@ -676,7 +676,7 @@ START_TEST(files_say_what_is_wrong) {
         json_t *result, *row;
 
         start();
-        ck_assert_int_eq(catalog_add_file(add_source(), "a/x.tfevents", 12, &file, NULL), 0);
+        ck_assert_int_eq(catalog_add_file(add_source(), "a/x.tfevents", 12, 0, &file, NULL), 0);
         catalog_set_state(file, CATALOG_UNREADABLE, true);
         catalog_set_failure(file, &(struct store_failure){ .class = STORE_PERMANENT,
                                                            .code = "403",
