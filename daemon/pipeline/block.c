@@ -13,20 +13,28 @@ int block_position_compare(struct block_position a, struct block_position b) {
         return (a.index > b.index) - (a.index < b.index);
 }
 
+static int make_room(struct block_index *index) {
+        struct block **own = index->blocks == &index->first ? NULL : index->blocks, **bigger;
+        uint32_t space = index->space ? 2 * index->space : 1;
+
+        if (index->count < index->space)
+                return 0;
+        if (space == 0)
+                return -ENOMEM;
+        bigger = space == 1 ? &index->first : realloc(own, space * sizeof(bigger[0]));
+        if (!bigger)
+                return -ENOMEM;
+        if (space == 2)
+                bigger[0] = index->first;
+        index->blocks = bigger;
+        index->space = space;
+        return 0;
+}
+
 int block_index_append(struct block_index *index, struct block **ret_block) {
         struct block *block;
 
-        if (index->count == index->space) {
-                size_t space = index->space ? 2 * index->space : 1;
-                struct block **bigger = realloc(index->blocks, space * sizeof(bigger[0]));
-
-                if (!bigger)
-                        return -ENOMEM;
-                index->blocks = bigger;
-                index->space = space;
-        }
-        block = calloc(1, sizeof(*block));
-        if (!block)
+        if (make_room(index) < 0 || !(block = calloc(1, sizeof(*block))))
                 return -ENOMEM;
         list_init(&block->in_segment);
         index->blocks[index->count++] = block;
@@ -40,7 +48,8 @@ void block_index_deinit(struct block_index *index) {
                 MUST(!index->blocks[i]->resident && !index->blocks[i]->job);
                 free(index->blocks[i]);
         }
-        free(index->blocks);
+        if (index->blocks != &index->first)
+                free(index->blocks);
         *index = (struct block_index){ 0 };
 }
 

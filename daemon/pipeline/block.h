@@ -19,27 +19,29 @@ struct feed;
 struct block {
         struct feed *feed;
         struct block_position begin, end;
-        uint64_t bytes_end;    /* end of its last TFRecord in the file: what a read must reach */
+        uint64_t bytes_end;       /* end of its last TFRecord in the file: what a read must reach */
+        uint64_t serial;          /* of its publication: grows over all files */
+        uint64_t refetch_attempt; /* not before the source has had so many listings */
+        struct job *job;          /* that fetches it again */
+        struct list in_segment;   /* the segment's blocks, or those that just left it */
+        uint32_t segment, offset_bytes; /* where, if it is resident */
         uint32_t size_bytes;   /* of its extent; at most that, if it was joined of several */
         uint32_t record_count; /* likewise the exact number */
         uint32_t crc32c;       /* of its extent; not known of a joined one */
-        bool joined, damaged, late, refetched;
-        bool end_is_open; /* block_decode.h */
         /* In a row. After the first the source is listed: the file may be another one by now. */
-        unsigned refetch_failures;
-        uint64_t refetch_attempt; /* not before the source has had so many listings */
-        bool lost;                /* it can no longer be read as it was */
-        bool resident;
-        uint32_t segment, offset_bytes; /* where, if it is resident */
-        struct list in_segment;         /* the segment's blocks, or those that just left it */
-        struct job *job;                /* that fetches it again */
-        uint64_t serial;                /* of its publication: grows over all files */
+        uint8_t refetch_failures;
+        bool joined : 1, damaged : 1, late : 1, refetched : 1;
+        bool end_is_open : 1; /* block_decode.h */
+        bool lost : 1;        /* it can no longer be read as it was */
+        bool resident : 1;
 };
 
+/* Stays where it is: most files have one block, whose place is in here. */
 struct block_index {
         struct block **blocks;
-        size_t count, space;
-        size_t absent; /* not resident */
+        struct block *first; /* what blocks points at while there is room for one */
+        uint32_t count, space;
+        uint32_t absent; /* not resident */
 };
 
 /* Negative, 0, positive, as a stands before, at or behind b. */

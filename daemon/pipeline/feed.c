@@ -46,6 +46,11 @@ int feed_need_work(struct feed *feed) {
         if (!work)
                 return -ENOMEM;
         work->feed = feed;
+        list_init(&work->parts);
+        list_init(&work->leaving);
+        list_init(&work->refetches);
+        list_init(&work->kept);
+        list_init(&work->holding);
         work->identity = feed_identity(feed);
         list_init(&work->task.node);
         work->task.owner = feed;
@@ -57,10 +62,25 @@ int feed_need_work(struct feed *feed) {
 
 /* Nothing of it is under way any more, or it ends. */
 static void drop_work(struct feed *feed) {
-        if (feed->work)
-                list_remove(&feed->work->reread.node);
+        if (!feed->work)
+                return;
+        list_remove(&feed->work->reread.node);
+        list_remove(&feed->work->holding);
+        free(feed->work->carry);
         free(feed->work);
         feed->work = NULL;
+}
+
+static bool is_idle(const struct feed *feed) {
+        const struct feed_work *work = feed->work;
+
+        return !feed->decoding && list_is_empty(&work->parts) && list_is_empty(&work->leaving) &&
+               list_is_empty(&work->refetches) && list_is_empty(&work->kept);
+}
+
+void feed_drop_idle_work(struct feed *feed) {
+        if (feed->work && feed->file->settled && is_idle(feed))
+                drop_work(feed);
 }
 
 int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed **ret_feed) {
@@ -74,13 +94,7 @@ int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed *
         feed->part_bytes = pipeline->options.part_bytes;
         list_init(&feed->cursors);
         list_init(&feed->waiters);
-        list_init(&feed->hungry);
-        list_init(&feed->failed);
-        list_init(&feed->parts);
-        list_init(&feed->leaving);
-        list_init(&feed->refetches);
-        list_init(&feed->kept);
-        list_init(&feed->holding);
+        list_init(&feed->queue);
         file->blocks = feed;
         r = readers_add_feed(pipeline, feed);
         if (r < 0) {
@@ -99,28 +113,33 @@ static void feed_drop_blocks(struct feed *feed) {
 }
 
 bool feed_has_tasks(const struct feed *feed) {
-        return feed->decoding || !list_is_empty(&feed->refetches) || !list_is_empty(&feed->leaving);
+        return feed->decoding || (feed->work && (!list_is_empty(&feed->work->refetches) ||
+                                                 !list_is_empty(&feed->work->leaving)));
 }
 
-void feed_free(struct feed *feed) {
-        feed->decoding = false;
-        list_for_each(node, &feed->refetches) list_owner(node, struct job, node)->decoding = false;
-        list_for_each(node, &feed->parts) list_owner(node, struct job, node)->decoding = false;
-        list_for_each(node, &feed->leaving) {
+/* No decoder has anything of it, as the pool is closed. */
+static void take_from_decoders(struct feed_work *work) {
+        list_for_each(node, &work->refetches) list_owner(node, struct job, node)->decoding = false;
+        list_for_each(node, &work->parts) list_owner(node, struct job, node)->decoding = false;
+        list_for_each(node, &work->leaving) {
                 struct job *job = list_owner(node, struct job, node);
 
                 job->decoding = false;
                 job_end(job);
         }
+}
+
+void feed_free(struct feed *feed) {
+        feed->decoding = false;
+        if (feed->work)
+                take_from_decoders(feed->work);
         part_drop_all(feed);
         refetch_drop_all(feed);
         part_decode_drop_carry(feed);
         feed_drop_blocks(feed);
         readers_feed_gone(feed);
         requests_feed_settled(feed);
-        list_remove(&feed->hungry);
-        list_remove(&feed->failed);
-        list_remove(&feed->holding);
+        list_remove(&feed->queue);
         feed->file->blocks = NULL;
         drop_work(feed);
         free(feed);
@@ -139,19 +158,29 @@ uint64_t feed_left(const struct feed *feed) {
 }
 
 bool feed_is_hungry(const struct feed *feed) {
-        return !feed->gone && !feed->discard && !list_is_linked(&feed->failed) &&
-               feed_left(feed) > 0;
+        return !feed->gone && !feed->discard && !feed->failed && feed_left(feed) > 0;
+}
+
+/* It waits in no queue. */
+static void leave_queue(struct feed *feed) {
+        list_remove(&feed->queue);
+        feed->failed = false;
+}
+
+void feed_not_hungry(struct feed *feed) {
+        if (!feed->failed)
+                list_remove(&feed->queue);
 }
 
 void feed_set_hungry(struct feed *feed) {
         if (!feed_is_hungry(feed)) {
-                list_remove(&feed->hungry);
+                feed_not_hungry(feed);
                 return;
         }
-        if (!list_is_linked(&feed->hungry) && feed->checked) /* growth goes before what is new */
-                list_prepend(&feed->pipeline->hungry, &feed->hungry);
-        else if (!list_is_linked(&feed->hungry))
-                list_append(&feed->pipeline->hungry, &feed->hungry);
+        if (!list_is_linked(&feed->queue) && feed->checked) /* growth goes before what is new */
+                list_prepend(&feed->pipeline->hungry, &feed->queue);
+        else if (!list_is_linked(&feed->queue))
+                list_append(&feed->pipeline->hungry, &feed->queue);
         if (feed->file->state != CATALOG_LOADING)
                 catalog_set_state(feed->file,
                                   feed->source_bytes_done ? CATALOG_LOADING : CATALOG_QUEUED,
@@ -194,7 +223,7 @@ void feed_rest(struct feed *feed) {
         struct catalog_file *file = feed->file;
 
         part_decode_drop_carry(feed);
-        if (feed->gone || feed->discard || list_is_linked(&feed->failed))
+        if (feed->gone || feed->discard || feed->failed)
                 return;
         if (feed->checked) /* the check begins at next: what is behind is searched again */
                 feed->search_offset = 0;
@@ -206,12 +235,13 @@ void feed_rest(struct feed *feed) {
                 return;
         }
         feed->search_offset = 0;
-        feed->need_bytes = 0;
+        if (feed->work)
+                feed->work->need_bytes = 0;
         feed->checked = false;
         feed->late = false;
         feed->failures = 0;
         catalog_set_failure(file, NULL);
-        if (!feed->decoding && list_is_empty(&feed->parts))
+        if (feed->work && is_idle(feed))
                 drop_work(feed);
         if (file->listed_bytes == 0)
                 feed_settle(feed, CATALOG_EMPTY);
@@ -220,19 +250,17 @@ void feed_rest(struct feed *feed) {
 }
 
 void feed_fail(struct feed *feed, const struct store_failure *failure) {
-        unsigned doublings = feed->failures < RETRY_DOUBLINGS_MOST ? feed->failures
-                                                                   : RETRY_DOUBLINGS_MOST;
-
         part_drop_all(feed);
         part_decode_drop_carry(feed);
         feed->issued_offset = feed_offset(feed);
-        feed->failures++;
         feed->late = true;
         feed->probe |= feed->file->listed_bytes == UINT64_MAX; /* nothing has answered that yet */
-        feed->retry_at_ns = uv_hrtime() + (RETRY_FIRST_NS << doublings);
-        list_remove(&feed->hungry);
-        list_remove(&feed->failed);
-        list_append(&feed->pipeline->failed, &feed->failed);
+        feed->retry_at_ns = uv_hrtime() + (RETRY_FIRST_NS << feed->failures);
+        if (feed->failures < RETRY_DOUBLINGS_MOST)
+                feed->failures++;
+        leave_queue(feed);
+        feed->failed = true;
+        list_append(&feed->pipeline->failed, &feed->queue);
         pipeline_watch_failed(feed->pipeline);
         catalog_set_failure(feed->file, failure);
         if (!feed->file->is_remembered) /* it may have gone meanwhile: the listing will say */
@@ -241,9 +269,9 @@ void feed_fail(struct feed *feed, const struct store_failure *failure) {
 }
 
 void feed_retry(struct feed *feed) {
-        if (!list_is_linked(&feed->failed))
+        if (!feed->failed)
                 return;
-        list_remove(&feed->failed);
+        leave_queue(feed);
         feed_set_hungry(feed);
 }
 
@@ -261,19 +289,20 @@ void feed_restart(struct feed *feed) {
         free(file->damage);
         file->damage = NULL;
         feed->next = (struct block_position){ 0 };
-        feed->search_offset = feed->issued_offset = feed->need_bytes = 0;
+        feed->search_offset = feed->issued_offset = 0;
         feed->promised_end = 0;
         feed->believed_offset = 0;
         if (feed->work)
-                feed->work->reread.tries = 0;
-        feed->head_bytes = feed->tail_bytes = 0;
+                feed->work->need_bytes = feed->work->reread.tries = 0;
+        feed->tail_bytes = 0;
         feed->read_tag = 0;
         feed->checked = feed->no_ranges = feed->has_values = feed->late = false;
         feed->probe = file->listed_bytes == UINT64_MAX;
         feed->source_bytes_done = feed->extent_bytes_done = 0;
         feed->discard = feed->decoding;
         feed->replaced = true;
-        list_remove(&feed->failed);
+        if (feed->failed)
+                leave_queue(feed);
         if (!feed->discard && feed_left(feed) == 0)
                 feed_rest(feed);
         else
@@ -299,8 +328,7 @@ void feed_gone(struct feed *feed) {
         refetch_drop_all(feed);
         feed_drop_blocks(feed);
         readers_feed_gone(feed);
-        list_remove(&feed->hungry);
-        list_remove(&feed->failed);
+        leave_queue(feed);
         catalog_set_state(feed->file, CATALOG_GONE, true);
         requests_feed_settled(feed);
         if (!feed_has_tasks(feed))
@@ -336,7 +364,7 @@ void feed_changed(struct feed *feed, enum watch_change change) {
         feed->probe = file->listed_bytes == UINT64_MAX || change == WATCH_MAY_HAVE_GROWN ||
                       (change == WATCH_SWAPPED && !unread);
         feed->checked = feed->next.offset > 0;
-        if (list_is_empty(&feed->parts) && !feed->decoding) {
+        if (!feed_has_parts(feed) && !feed->decoding) {
                 feed->issued_offset = feed->next.offset;
                 feed->search_offset = 0;
                 if (feed_left(feed) == 0) {

@@ -21,75 +21,85 @@ struct reread {
         unsigned agreed;     /* reads in a row that were the same */
 };
 
-/* What a feed has only while parts of it are under way: most feeds rest. */
+/* What a feed has only while something of it is under way: most feeds rest. */
 struct feed_work {
         struct feed *feed;
-        struct block_file identity; /* borrows the names of the catalog */
-        struct decoder_task task;   /* decodes the parts, one after the other */
-        struct reread reread;
-};
-
-struct feed {
-        struct pipeline *pipeline;
-        struct catalog_file *file;
-        struct block_index index;
-        struct list cursors; /* of the readers that want the file */
-        struct list waiters; /* of the requests that wait until it is settled */
-        struct list hungry;  /* in pipeline->hungry while bytes are left to ask for */
-        struct list failed;  /* in pipeline->failed while it waits for another try */
-
         struct list parts;          /* jobs that read new bytes, in file order */
         struct list leaving;        /* of them, those that were given up while a decoder has them */
         struct list refetches;      /* jobs that read absent blocks again */
         struct list kept;           /* of them, those that are done and whose bytes are held */
+        struct block_file identity; /* borrows the names of the catalog */
+        struct decoder_task task;   /* decodes the parts, one after the other */
+        struct reread reread;
+        uint64_t need_bytes; /* the item at next is at least that long */
+        /* bytes that the parts before have left over, and as many of the next part as were tried */
+        uint8_t *carry;
+        uint64_t carry_offset, carry_bytes, carry_space;
+        uint64_t held_at_ns; /* it began to hold something, or did so again (hold.h) */
+        struct list holding; /* in pipeline->holding while it does */
+};
+
+/* There may be a million of these at rest: what only work needs belongs there. */
+struct feed {
+        struct pipeline *pipeline;
+        struct catalog_file *file;
+        struct feed_work *work; /* NULL: it rests */
+        struct block_index index;
+        struct list cursors; /* of the readers that want the file */
+        struct list waiters; /* of the requests that wait until it is settled */
+        /*
+         * in pipeline->hungry while bytes are left to ask for, in pipeline->failed while it waits
+         * for another try
+         */
+        struct list queue;
+
         struct block_position next; /* everything before is published or skipped */
         uint64_t search_offset;     /* block_decode.h */
         uint64_t issued_offset;     /* bytes before are asked for, or not needed */
-        uint64_t need_bytes;        /* the item at next is at least that long */
         uint64_t promised_end;      /* of the record at next, by its right header; 0: none */
-        /* it changed: parts repeat the last bytes before them, to see that it only grew */
-        bool checked;
-        bool unguarded;            /* the object is another version than the listing said */
-        bool probe;                /* the listing does not say whether there is more */
-        bool has_values;           /* not only event marks */
-        enum damage search_damage; /* with search_offset; block_decode.h */
         /* Of a part: grows with the largest record, so that none lies in more than two. */
         uint64_t part_bytes;
-        bool no_ranges;       /* the server ignores ranges: read whole */
-        uint64_t whole_bytes; /* then: the size that it told */
-        uint8_t head[24];     /* of the file, for its version */
-        unsigned head_bytes;
-        uint8_t tail[16]; /* the bytes before next: what `checked` compares */
-        unsigned tail_bytes;
+        uint64_t whole_bytes;     /* where the server ignores ranges: the size that it told */
+        uint64_t believed_offset; /* damage that begins before is believed */
+        uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
+        uint64_t retry_at_ns;
         uint64_t read_tag; /* that answers have had, as tag_hash() says; 0: none */
-
-        struct feed_work *work; /* NULL: no part is under way */
-        bool decoding, bridging;
-        bool paused; /* between two extents of the first part: it goes on when it is resumed */
-        uint64_t held_at_ns; /* it began to hold something, or did so again (hold.h) */
-        struct list holding; /* in pipeline->holding while it does */
+        uint8_t tail[16];  /* the bytes before next: what `checked` compares */
+        uint8_t tail_bytes;
+        uint8_t failures;              /* in a row; counted as far as the wait depends on it */
+        enum damage search_damage : 8; /* with search_offset; block_decode.h */
+        bool failed : 1;               /* it is in pipeline->failed */
+        /* it changed: parts repeat the last bytes before them, to see that it only grew */
+        bool checked : 1;
+        bool unguarded : 1;  /* the object is another version than the listing said */
+        bool probe : 1;      /* the listing does not say whether there is more */
+        bool has_values : 1; /* not only event marks */
+        bool no_ranges : 1;  /* the server ignores ranges: read whole */
+        bool decoding : 1;
+        bool bridging : 1;
+        bool paused : 1; /* between two extents of the first part: it goes on when it is resumed */
         /* the file was replaced meanwhile: what the running task makes is of the old version */
-        bool discard;
+        bool discard : 1;
         /*
          * an extent of the running task could not be kept (no memory): go back to the last
          * published one
          */
-        bool broken;
-        /* bytes that the parts before have left over, and as many of the next part as were tried */
-        uint8_t *carry;
-        uint64_t carry_offset, carry_bytes, carry_space;
-
-        uint64_t believed_offset;                      /* damage that begins before is believed */
-        uint64_t source_bytes_done, extent_bytes_done; /* their ratio tells what a job will fill */
-        unsigned failures;                             /* in a row */
-        uint64_t retry_at_ns;
-        bool replaced; /* and nobody has been told yet, as the new version is not known */
-        bool late;     /* its next records come after it had been settled without them */
-        bool gone;     /* left storage: ends when its tasks do */
+        bool broken : 1;
+        bool replaced : 1; /* and nobody has been told yet, as the new version is not known */
+        bool late : 1;     /* its next records come after it had been settled without them */
+        bool gone : 1;     /* left storage: ends when its tasks do */
 };
 
 /* Makes its work, if it has none. -ENOMEM. */
 int feed_need_work(struct feed *feed);
+
+/* Frees its work, if it is settled and nothing of it is under way. */
+void feed_drop_idle_work(struct feed *feed);
+
+/* True while parts of it are asked for, or not used up. */
+static inline bool feed_has_parts(const struct feed *feed) {
+        return feed->work && !list_is_empty(&feed->work->parts);
+}
 
 /* Who its extents are of now; borrows the names of the catalog. */
 struct block_file feed_identity(const struct feed *feed);
@@ -140,6 +150,7 @@ bool feed_awaits_record(const struct feed *feed);
 
 /* Puts it into the pipeline's queue of hungry feeds, or takes it out. */
 void feed_set_hungry(struct feed *feed);
+void feed_not_hungry(struct feed *feed);
 
 /*
  * No part is under way: either all is asked for and the file is settled, or it goes on from where

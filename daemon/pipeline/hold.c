@@ -11,7 +11,7 @@
 static bool hold_is_worked_on(const struct feed *feed, uint64_t begin, uint64_t end, uint64_t now) {
         uint64_t most_ns = feed->pipeline->options.hold_ns;
 
-        if (now - feed->held_at_ns < most_ns)
+        if (now - feed->work->held_at_ns < most_ns)
                 return true;
         for (const struct list *node = feed->cursors.next; node != &feed->cursors;
              node = node->next) {
@@ -25,7 +25,7 @@ static bool hold_is_worked_on(const struct feed *feed, uint64_t begin, uint64_t 
 }
 
 static void hold_look(struct feed *feed, uint64_t now) {
-        list_for_each(node, &feed->kept) {
+        list_for_each(node, &feed->work->kept) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (!hold_is_worked_on(feed, job->offset, job->offset + job->size_bytes, now))
@@ -34,6 +34,7 @@ static void hold_look(struct feed *feed, uint64_t now) {
         if (feed->paused && !hold_is_worked_on(feed, part_held_offset(feed), UINT64_MAX, now))
                 part_ask_again(feed);
         hold_check(feed);
+        feed_drop_idle_work(feed);
 }
 
 static void on_timer(uv_timer_t *timer) {
@@ -44,7 +45,7 @@ static void on_timer(uv_timer_t *timer) {
                 list_owner(node, struct reader, node)); /* reads what is acknowledged */
         now = uv_hrtime();
         list_for_each(node, &pipeline->holding)
-                hold_look(list_owner(node, struct feed, holding), now);
+                hold_look(list_owner(node, struct feed_work, holding)->feed, now);
         if (list_is_empty(&pipeline->holding))
                 uv_timer_stop(timer);
         pipeline_touch(pipeline);
@@ -60,16 +61,16 @@ void hold_begin(struct feed *feed) {
         struct pipeline *pipeline = feed->pipeline;
         uint64_t look_ms = max_u64(pipeline->options.hold_ns / LOOKS / 1000000, 1);
 
-        feed->held_at_ns = uv_hrtime();
-        if (!list_is_linked(&feed->holding))
-                list_append(&pipeline->holding, &feed->holding);
+        feed->work->held_at_ns = uv_hrtime();
+        if (!list_is_linked(&feed->work->holding))
+                list_append(&pipeline->holding, &feed->work->holding);
         if (!uv_is_active((uv_handle_t *)&pipeline->hold))
                 uv_timer_start(&pipeline->hold, on_timer, look_ms, look_ms);
 }
 
 void hold_check(struct feed *feed) {
-        if (!feed->paused && list_is_empty(&feed->kept))
-                list_remove(&feed->holding);
+        if (!feed->paused && list_is_empty(&feed->work->kept))
+                list_remove(&feed->work->holding);
 }
 
 static void on_closed(uv_handle_t *handle) {

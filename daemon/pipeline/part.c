@@ -18,7 +18,7 @@
 #define AWAITED_PART_BYTES NAME_ID_HEAD_BYTES
 
 struct job *part_first(const struct feed *feed) {
-        return list_is_empty(&feed->parts) ? NULL : list_owner(feed->parts.next, struct job, node);
+        return feed_has_parts(feed) ? list_owner(feed->work->parts.next, struct job, node) : NULL;
 }
 
 void part_end(struct job *job) {
@@ -29,14 +29,16 @@ void part_end(struct job *job) {
         part_ahead_drop(job);
         job->leaving = true;
         list_remove(&job->node);
-        list_append(&job->feed->leaving, &job->node);
+        list_append(&job->feed->work->leaving, &job->node);
 }
 
 void part_drop_all(struct feed *feed) {
         /* a decoder reads its bytes */
         struct job *keep = feed->decoding && !feed->bridging ? part_first(feed) : NULL;
 
-        list_for_each(node, &feed->parts) {
+        if (!feed->work)
+                return;
+        list_for_each(node, &feed->work->parts) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (job != keep)
@@ -49,11 +51,11 @@ void part_drop_all(struct feed *feed) {
 
 bool part_is_at_end(const struct feed *feed, const struct job *job) {
         return job->offset + job->result.size_bytes >= feed->file->listed_bytes &&
-               job->node.next == &feed->parts;
+               job->node.next == &feed->work->parts;
 }
 
 uint64_t part_held_offset(const struct feed *feed) {
-        return feed->carry_bytes > 0 ? feed->carry_offset : part_first(feed)->offset;
+        return feed->work->carry_bytes > 0 ? feed->work->carry_offset : part_first(feed)->offset;
 }
 
 static void on_read(void *userdata, const struct fetch_result *result) {
@@ -76,10 +78,11 @@ int part_send(struct job *job) {
  */
 static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_least_one) {
         uint64_t left = feed_left(feed), fits = feed_source_bytes(feed, room_bytes);
-        uint64_t least = min_u64(left, max_u64(feed->pipeline->segment_bytes, feed->need_bytes));
+        uint64_t need = feed->work ? feed->work->need_bytes : 0;
+        uint64_t least = min_u64(left, max_u64(feed->pipeline->segment_bytes, need));
         uint64_t size = min_u64(left, max_u64(feed->part_bytes, least));
 
-        if (feed_awaits_record(feed) && list_is_empty(&feed->parts) &&
+        if (feed_awaits_record(feed) && !feed_has_parts(feed) &&
             feed->issued_offset == feed->next.offset)
                 least = size = min_u64(left, AWAITED_PART_BYTES);
         if (size <= fits)
@@ -90,7 +93,7 @@ static uint64_t part_size(const struct feed *feed, uint64_t room_bytes, bool at_
 /* Another file has bytes that nobody has asked for yet. */
 static bool others_wait(const struct feed *feed) {
         const struct list *hungry = &feed->pipeline->hungry;
-        const struct list *first = hungry->next != &feed->hungry ? hungry->next : feed->hungry.next;
+        const struct list *first = hungry->next != &feed->queue ? hungry->next : feed->queue.next;
 
         return first != hungry;
 }
@@ -107,10 +110,11 @@ static uint64_t most_parts(const struct feed *feed) {
 static bool part_has_place(const struct feed *feed) {
         uint64_t count = 0;
 
-        for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
-                count++;
-        if (count == 0)
+        if (!feed_has_parts(feed))
                 return true;
+        for (const struct list *node = feed->work->parts.next; node != &feed->work->parts;
+             node = node->next)
+                count++;
         return count < most_parts(feed) && !feed->no_ranges && !feed->checked &&
                !feed_awaits_record(feed);
 }
@@ -129,7 +133,8 @@ bool part_waiter_pays(const struct pipeline *pipeline) {
 uint64_t part_committed_bytes(const struct feed *feed) {
         uint64_t bytes = 0;
 
-        for (const struct list *node = feed->parts.next; node != &feed->parts; node = node->next)
+        for (const struct list *node = feed->work->parts.next; node != &feed->work->parts;
+             node = node->next)
                 bytes += list_owner(node, struct job, node)->committed_bytes;
         return bytes;
 }
@@ -153,7 +158,7 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
         if (feed->no_ranges) {
                 job->offset = 0;
                 size = larger_size(feed, feed->whole_bytes);
-        } else if (feed->checked && list_is_empty(&feed->parts) &&
+        } else if (feed->checked && !feed_has_parts(feed) &&
                    feed->issued_offset == feed->next.offset) {
                 job->overlap_bytes = feed->tail_bytes;
                 job->offset -= job->overlap_bytes;
@@ -166,13 +171,13 @@ int part_issue(struct feed *feed, uint64_t room_bytes, struct reader *charged) {
                 return r;
         }
         job_commit(job, feed_estimate(feed, size), charged);
-        list_append(&feed->parts, &job->node);
+        list_append(&feed->work->parts, &job->node);
         feed->issued_offset = feed->no_ranges ? max_u64(size, feed->file->listed_bytes)
                                               : feed->issued_offset + size;
         feed->probe = false;
         catalog_set_state(feed->file, CATALOG_LOADING, false);
         if (!feed_is_hungry(feed))
-                list_remove(&feed->hungry);
+                feed_not_hungry(feed);
         return 0;
 }
 
@@ -189,13 +194,12 @@ void part_ask_again(struct feed *feed) {
 }
 
 static void part_learn_version(struct feed *feed, const struct job *job) {
-        size_t bytes = (size_t)min_u64(job->result.size_bytes, sizeof(feed->head));
+        size_t bytes = (size_t)min_u64(job->result.size_bytes, NAME_ID_HEAD_BYTES);
 
         if (job->offset > 0 || feed->index.count > 0 || feed->next.offset > 0)
                 return;
-        memcpy(feed->head, job->result.buffer, bytes);
-        feed->head_bytes = (unsigned)bytes;
-        feed->file->version = name_id_file_version(feed->head, bytes, feed->file->replacements);
+        feed->file->version = name_id_file_version(job->result.buffer, bytes,
+                                                   feed->file->replacements);
         feed->work->identity.file_version = feed->file->version;
         feed_tell_replaced(feed);
         readers_version_known(feed);
@@ -252,7 +256,7 @@ static void part_read_whole(struct feed *feed, const struct job *job) {
 
 /* The file is shorter than the listing said: the parts behind this one have nothing. */
 static void part_is_last(struct feed *feed, struct job *last, uint64_t end) {
-        while (last->node.next != &feed->parts)
+        while (last->node.next != &feed->work->parts)
                 part_end(list_owner(last->node.next, struct job, node));
         feed->file->listed_bytes = end;
         feed->issued_offset = end;

@@ -12,7 +12,8 @@
 #define HELD_FIRST 8u
 
 static struct job *job_behind(const struct feed *feed, const struct job *job) {
-        return job->node.next == &feed->parts ? NULL : list_owner(job->node.next, struct job, node);
+        return job->node.next == &feed->work->parts ? NULL
+                                                    : list_owner(job->node.next, struct job, node);
 }
 
 static uint64_t end_of(const struct job *job) {
@@ -126,6 +127,8 @@ static void leave(struct job *job) {
         job_end(job);
         if (feed->gone && !feed_has_tasks(feed))
                 feed_end(feed);
+        else
+                feed_drop_idle_work(feed);
 }
 
 static void on_task(struct decoder_task *task, const struct decoder_event *event) {

@@ -16,11 +16,11 @@
 #define BRIDGE_FIRST_BYTES 65536u
 
 void part_decode_drop_carry(struct feed *feed) {
-        if (feed->decoding && feed->bridging)
-                return; /* a decoder reads it */
-        free(feed->carry);
-        feed->carry = NULL;
-        feed->carry_bytes = feed->carry_space = 0;
+        if (!feed->work || (feed->decoding && feed->bridging))
+                return; /* there is none, or a decoder reads it */
+        free(feed->work->carry);
+        feed->work->carry = NULL;
+        feed->work->carry_bytes = feed->work->carry_space = 0;
 }
 
 /* The segment that it opens next may not be more than what the job was granted. */
@@ -56,22 +56,22 @@ static void submit(struct feed *feed, const uint8_t *bytes, uint64_t offset, uin
  */
 static bool bridge(struct feed *feed, const struct job *job) {
         /* of the part that is there already */
-        uint64_t have = feed->carry_offset + feed->carry_bytes - job->offset;
-        uint64_t wanted = feed->need_bytes > feed->carry_bytes
-                                  ? feed->need_bytes - feed->carry_bytes
-                                  : max_u64(BRIDGE_FIRST_BYTES, feed->carry_bytes);
+        uint64_t have = feed->work->carry_offset + feed->work->carry_bytes - job->offset;
+        uint64_t wanted = feed->work->need_bytes > feed->work->carry_bytes
+                                  ? feed->work->need_bytes - feed->work->carry_bytes
+                                  : max_u64(BRIDGE_FIRST_BYTES, feed->work->carry_bytes);
         uint64_t more = min_u64(wanted, job->result.size_bytes - have);
 
-        if (feed->carry_bytes + more > feed->carry_space) {
-                uint8_t *bigger = realloc(feed->carry, feed->carry_bytes + more);
+        if (feed->work->carry_bytes + more > feed->work->carry_space) {
+                uint8_t *bigger = realloc(feed->work->carry, feed->work->carry_bytes + more);
 
                 if (!bigger)
                         return false;
-                feed->carry = bigger;
-                feed->carry_space = feed->carry_bytes + more;
+                feed->work->carry = bigger;
+                feed->work->carry_space = feed->work->carry_bytes + more;
         }
-        memcpy(feed->carry + feed->carry_bytes, job->result.buffer + have, more);
-        feed->carry_bytes += more;
+        memcpy(feed->work->carry + feed->work->carry_bytes, job->result.buffer + have, more);
+        feed->work->carry_bytes += more;
         return true;
 }
 
@@ -82,7 +82,7 @@ static bool decode_part(struct feed *feed, struct job *job) {
         uint64_t end = job->offset + job->result.size_bytes;
         bool last = part_is_at_end(feed, job);
 
-        feed->bridging = feed->carry_bytes > 0;
+        feed->bridging = feed->work->carry_bytes > 0;
         if (feed_offset(feed) >= end && !feed->bridging)
                 return false;
         if (!feed->bridging) {
@@ -93,34 +93,34 @@ static bool decode_part(struct feed *feed, struct job *job) {
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes, last, NULL);
                 return true;
         }
-        if (feed->carry_offset + feed->carry_bytes >= end)
+        if (feed->work->carry_offset + feed->work->carry_bytes >= end)
                 return false; /* all of it is carried already */
         if (!bridge(feed, job)) {
                 part_ask_again(feed);
                 return true;
         }
-        submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
-               last && feed->carry_offset + feed->carry_bytes == end, NULL);
+        submit(feed, feed->work->carry, feed->work->carry_offset, feed->work->carry_bytes,
+               last && feed->work->carry_offset + feed->work->carry_bytes == end, NULL);
         return true;
 }
 
 /* A part is used up: what it leaves over is carried to the next one, if that is under way. */
 static void part_done(struct feed *feed, struct job *job) {
         uint64_t offset = feed_offset(feed), end = job->offset + job->result.size_bytes;
-        bool more = job->node.next != &feed->parts;
+        bool more = job->node.next != &feed->work->parts;
 
         if (!feed->bridging && more && offset < end) {
                 part_decode_drop_carry(feed);
-                feed->carry = malloc(end - offset);
-                if (feed->carry) {
-                        memcpy(feed->carry, job->result.buffer + (offset - job->offset),
+                feed->work->carry = malloc(end - offset);
+                if (feed->work->carry) {
+                        memcpy(feed->work->carry, job->result.buffer + (offset - job->offset),
                                end - offset);
-                        feed->carry_offset = offset;
-                        feed->carry_bytes = feed->carry_space = end - offset;
+                        feed->work->carry_offset = offset;
+                        feed->work->carry_bytes = feed->work->carry_space = end - offset;
                 }
         }
         part_end(job);
-        if (more && !feed->bridging && offset < end && !feed->carry)
+        if (more && !feed->bridging && offset < end && !feed->work->carry)
                 part_ask_again(feed);
 }
 
@@ -136,9 +136,10 @@ void part_decode_advance(struct feed *feed) {
                         continue;
                 part_done(feed, job);
         }
-        if (!feed->decoding && list_is_empty(&feed->parts))
+        if (!feed->decoding && !feed_has_parts(feed))
                 feed_rest(feed);
         part_ahead_start(feed);
+        feed_drop_idle_work(feed);
 }
 
 /* Remembers the last bytes before `next`, which an overlap is compared with. */
@@ -155,12 +156,12 @@ static void learn_tail(struct feed *feed, const struct block_input *input, uint6
         end = input->bytes + (now - input->bytes_offset);
         if (moved >= size) {
                 memcpy(feed->tail, end - size, size);
-                feed->tail_bytes = (unsigned)size;
+                feed->tail_bytes = (uint8_t)size;
                 return;
         }
         memmove(feed->tail, feed->tail + moved, size - moved);
         memcpy(feed->tail + size - moved, end - moved, moved);
-        feed->tail_bytes = (unsigned)min_u64(feed->tail_bytes + moved, size);
+        feed->tail_bytes = (uint8_t)min_u64(feed->tail_bytes + moved, size);
 }
 
 /* What could not be kept for want of memory is read again later. */
@@ -189,19 +190,20 @@ static void bridge_done(struct feed *feed) {
                 part_decode_drop_carry(feed);
                 return;
         }
-        if (offset > feed->carry_offset) {
-                uint64_t used = min_u64(offset - feed->carry_offset, feed->carry_bytes);
+        if (offset > feed->work->carry_offset) {
+                uint64_t used = min_u64(offset - feed->work->carry_offset, feed->work->carry_bytes);
 
-                memmove(feed->carry, feed->carry + used, feed->carry_bytes - used);
-                feed->carry_offset += used;
-                feed->carry_bytes -= used;
+                memmove(feed->work->carry, feed->work->carry + used,
+                        feed->work->carry_bytes - used);
+                feed->work->carry_offset += used;
+                feed->work->carry_bytes -= used;
         }
         /*
          * Nothing new behind it and no word of how much it needs: the next piece is as large as all
          * that is there.
          */
-        if (feed->need_bytes <= feed->carry_bytes)
-                feed->need_bytes = 2 * feed->carry_bytes;
+        if (feed->work->need_bytes <= feed->work->carry_bytes)
+                feed->work->need_bytes = 2 * feed->work->carry_bytes;
 }
 
 /*
@@ -209,7 +211,8 @@ static void bridge_done(struct feed *feed) {
  * that no ticket pays for. Parts as long as that are asked for instead, from the record on.
  */
 static bool outgrow(struct feed *feed) {
-        uint64_t need = feed->need_bytes, quarter = feed->pipeline->options.inflight_bytes / 4;
+        uint64_t need = feed->work->need_bytes,
+                 quarter = feed->pipeline->options.inflight_bytes / 4;
 
         if (need <= feed->part_bytes || need > feed->file->listed_bytes ||
             feed_offset(feed) > feed->file->listed_bytes - need)
@@ -237,7 +240,7 @@ int part_decode_resume(struct feed *feed, uint64_t room_bytes, struct reader *ch
         hold_check(feed);
         job_commit(job, min_u64(room_bytes, feed_estimate(feed, end - feed->next.offset)), charged);
         if (feed->bridging)
-                submit(feed, feed->carry, feed->carry_offset, feed->carry_bytes,
+                submit(feed, feed->work->carry, feed->work->carry_offset, feed->work->carry_bytes,
                        feed->work->task.input.last, &feed->work->task.input.resume);
         else
                 submit(feed, job->result.buffer, job->offset, job->result.size_bytes,
@@ -278,7 +281,7 @@ static void task_done(struct feed *feed, struct decoder_task *task) {
         feed->next = task->input.begin;
         feed->search_offset = task->input.search_offset;
         feed->search_damage = task->input.search_damage;
-        feed->need_bytes = task->result == 0 ? 0 : task->need_bytes;
+        feed->work->need_bytes = task->result == 0 ? 0 : task->need_bytes;
         learn_promise(feed, task);
         feed->file->loaded_bytes = feed->next.offset;
         if (feed->broken) {

@@ -76,7 +76,7 @@ static void on_retry(uv_timer_t *timer) {
         uint64_t now = uv_hrtime();
 
         list_for_each(node, &pipeline->failed) {
-                struct feed *feed = list_owner(node, struct feed, failed);
+                struct feed *feed = list_owner(node, struct feed, queue);
 
                 if (feed->retry_at_ns <= now)
                         feed_retry(feed);

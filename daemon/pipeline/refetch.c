@@ -107,7 +107,7 @@ static void refetch_done(struct job *job) {
         job->block = NULL;
         job_uncommit(job);
         list_remove(&job->node);
-        list_append(&feed->kept, &job->node);
+        list_append(&feed->work->kept, &job->node);
         hold_begin(feed);
 }
 
@@ -126,6 +126,8 @@ static void on_task(struct decoder_task *task, const struct decoder_event *event
                 refetch_done(job);
         if (feed->gone && !feed_has_tasks(feed))
                 feed_end(feed);
+        else
+                feed_drop_idle_work(feed);
 }
 
 static void refetch_decode(struct job *job) {
@@ -155,10 +157,12 @@ static void refetch_decode(struct job *job) {
 
 static void on_read(void *userdata, const struct fetch_result *result) {
         struct job *job = userdata;
+        struct feed *feed = job->feed;
 
-        pipeline_touch(job->feed->pipeline);
+        pipeline_touch(feed->pipeline);
         if (result->failure.class != STORE_OK || result->size_bytes < job->size_bytes) {
                 refetch_failed(job);
+                feed_drop_idle_work(feed);
                 return;
         }
         job->result = *result;
@@ -168,7 +172,7 @@ static void on_read(void *userdata, const struct fetch_result *result) {
 /* The bytes are here already: they were held when the block before was done. */
 static void refetch_from_kept(struct job *job, struct block *block, struct reader *charged) {
         list_remove(&job->node);
-        list_append(&job->feed->refetches, &job->node);
+        list_append(&job->feed->work->refetches, &job->node);
         hold_check(job->feed);
         job->block = block;
         block->job = job;
@@ -183,36 +187,43 @@ int refetch_start(struct feed *feed, struct block *block, uint64_t room_bytes,
 
         if (!charged && block->size_bytes > room_bytes)
                 return FEED_E_ROOM;
+        if (feed_need_work(feed) < 0)
+                return -ENOMEM;
         if (is_piece(block)) {
-                job = refetch_that_covers(&feed->kept, block);
+                job = refetch_that_covers(&feed->work->kept, block);
                 if (job) {
                         refetch_from_kept(job, block, charged);
                         return 0;
                 }
-                if (refetch_that_covers(&feed->refetches, block))
+                if (refetch_that_covers(&feed->work->refetches, block))
                         return FEED_E_BUSY; /* when it is done, it is held */
         }
         job = job_new(feed);
-        if (!job)
+        if (!job) {
+                feed_drop_idle_work(feed);
                 return -ENOMEM;
+        }
         job->offset = block->begin.offset;
         job->size_bytes = block->bytes_end - block->begin.offset;
         r = job_start(job, on_read);
         if (r != 0) {
                 job_end(job);
+                feed_drop_idle_work(feed);
                 return r;
         }
         job->block = block;
         block->job = job;
         job_commit(job, block->size_bytes, charged);
-        list_append(&feed->refetches, &job->node);
+        list_append(&feed->work->refetches, &job->node);
         return 0;
 }
 
 void refetch_drop_all(struct feed *feed) {
-        list_for_each(node, &feed->kept) job_end(list_owner(node, struct job, node));
+        if (!feed->work)
+                return;
+        list_for_each(node, &feed->work->kept) job_end(list_owner(node, struct job, node));
         hold_check(feed);
-        list_for_each(node, &feed->refetches) {
+        list_for_each(node, &feed->work->refetches) {
                 struct job *job = list_owner(node, struct job, node);
 
                 if (job->block)

@@ -333,7 +333,7 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                 watch_reload(s->watch);
         }
         list_for_each(node, &pipeline->failed) {
-                struct feed *feed = list_owner(node, struct feed, failed);
+                struct feed *feed = list_owner(node, struct feed, queue);
 
                 if (!source || feed->file->run->source == source)
                         feed_retry(feed);

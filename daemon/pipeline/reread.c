@@ -67,7 +67,7 @@ static void reread_wait(struct feed *feed) {
         struct pipeline *pipeline = feed->pipeline;
 
         ask_for_part_again(feed);
-        if (list_is_empty(&feed->parts))
+        if (!feed_has_parts(feed))
                 return;
         feed->work->reread.due_ns = uv_hrtime() + back_off_ns(feed);
         list_append(&pipeline->rereading, &feed->work->reread.node);

@@ -189,7 +189,7 @@ static bool all_is_paused(const struct pipeline *pipeline) {
 
         for (const struct list *node = pipeline->holding.next; node != &pipeline->holding;
              node = node->next) {
-                const struct feed *feed = list_owner(node, struct feed, holding);
+                const struct feed *feed = list_owner(node, struct feed_work, holding)->feed;
 
                 bytes += feed->paused ? part_committed_bytes(feed) : 0;
         }
@@ -202,7 +202,7 @@ static bool all_is_paused(const struct pipeline *pipeline) {
  */
 static void resume_unread(struct pipeline *pipeline) {
         list_for_each(node, &pipeline->holding) {
-                struct feed *feed = list_owner(node, struct feed, holding);
+                struct feed *feed = list_owner(node, struct feed_work, holding)->feed;
                 uint64_t room = unread_room(pipeline);
 
                 if (!feed->paused)
@@ -221,7 +221,7 @@ static void schedule_unread(struct pipeline *pipeline) {
         size_t full = 0;
 
         list_for_each(node, &pipeline->hungry) {
-                struct feed *feed = list_owner(node, struct feed, hungry);
+                struct feed *feed = list_owner(node, struct feed, queue);
                 struct catalog_source *source = feed->file->run->source;
                 int r = 0;
 

@@ -185,9 +185,10 @@ static bool any_tasks(void) {
                 for (size_t k = 0; k < source->runs[i]->file_count; k++) {
                         const struct feed *feed = source->runs[i]->files[k]->blocks;
 
-                        if (feed &&
-                            (feed->decoding || any_decoding(&feed->parts) ||
-                             any_decoding(&feed->leaving) || any_decoding(&feed->refetches)))
+                        if (feed && feed->work &&
+                            (feed->decoding || any_decoding(&feed->work->parts) ||
+                             any_decoding(&feed->work->leaving) ||
+                             any_decoding(&feed->work->refetches)))
                                 return true;
                 }
         return false;
