@@ -74,6 +74,7 @@ static void array_remove(void *array_pointer, size_t count, size_t at) {
 
 void catalog_init(struct catalog *catalog) {
         *catalog = (struct catalog){ 0 };
+        cells_init(&catalog->cells);
         id_map_init(&catalog->runs);
         id_map_init(&catalog->files);
         id_map_init(&catalog->series);
@@ -99,11 +100,16 @@ static void tag_free(struct catalog_file *file) {
                 free(file->tag);
 }
 
+static size_t file_bytes(size_t path_size, size_t tag_room) {
+        return offsetof(struct catalog_file, memory) + path_size + 1 + tag_room;
+}
+
 static void file_free(struct catalog_file *file) {
         tag_free(file);
         free(file->damage);
         free(file->failure);
-        free(file);
+        cells_give(&file->run->source->catalog->cells, file,
+                   file_bytes(file->path.size, file->tag_room));
 }
 
 static void run_free(struct catalog_run *run) {
@@ -134,6 +140,7 @@ void catalog_deinit(struct catalog *catalog) {
                 free(catalog->endpoints[i].name);
         free(catalog->endpoints);
         free(catalog->sources);
+        cells_deinit(&catalog->cells);
         id_map_deinit(&catalog->runs);
         id_map_deinit(&catalog->files);
         id_map_deinit(&catalog->series);
@@ -304,8 +311,8 @@ static void run_remove(struct catalog_run *run) {
 static struct catalog_file *file_new(struct catalog_run *run, const char *path, size_t size,
                                      size_t tag_size) {
         size_t tag_room = min_u64(tag_size + 1, UINT8_MAX);
-        struct catalog_file *file = calloc(1, offsetof(struct catalog_file, memory) + size + 1 +
-                                                      tag_room);
+        struct catalog_file *file = cells_take(&run->source->catalog->cells,
+                                               file_bytes(size, tag_room));
 
         if (!file)
                 return NULL;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/extent_format.h"
+#include "daemon/core/cells.h"
 #include "daemon/core/id_map.h"
 #include "daemon/core/list.h"
 #include "daemon/discover/file_damage.h"
@@ -147,6 +148,7 @@ struct catalog {
         struct catalog_endpoint *endpoints;
         size_t endpoint_count;
         struct id_map runs, files, series; /* by id */
+        struct cells cells;                /* what there is of each file, also of the pipeline */
 };
 
 void catalog_init(struct catalog *catalog);

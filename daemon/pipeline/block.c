@@ -31,10 +31,10 @@ static int make_room(struct block_index *index) {
         return 0;
 }
 
-int block_index_append(struct block_index *index, struct block **ret_block) {
+int block_index_append(struct block_index *index, struct cells *cells, struct block **ret_block) {
         struct block *block;
 
-        if (make_room(index) < 0 || !(block = calloc(1, sizeof(*block))))
+        if (make_room(index) < 0 || !(block = cells_take(cells, sizeof(*block))))
                 return -ENOMEM;
         list_init(&block->in_segment);
         index->blocks[index->count++] = block;
@@ -43,10 +43,10 @@ int block_index_append(struct block_index *index, struct block **ret_block) {
         return 0;
 }
 
-void block_index_deinit(struct block_index *index) {
+void block_index_deinit(struct block_index *index, struct cells *cells) {
         for (size_t i = 0; i < index->count; i++) {
                 MUST(!index->blocks[i]->resident && !index->blocks[i]->job);
-                free(index->blocks[i]);
+                cells_give(cells, index->blocks[i], sizeof(*index->blocks[i]));
         }
         if (index->blocks != &index->first)
                 free(index->blocks);
@@ -71,7 +71,8 @@ size_t block_index_find(const struct block_index *index, struct block_position p
  * Takes the block behind `at` into it, if both are absent, idle and touch each other, and the sum
  * fits a segment.
  */
-static bool join_next(struct block_index *index, size_t at, uint64_t segment_bytes) {
+static bool join_next(struct block_index *index, struct cells *cells, size_t at,
+                      uint64_t segment_bytes) {
         struct block *block, *next;
 
         if (at + 1 >= index->count)
@@ -91,7 +92,7 @@ static bool join_next(struct block_index *index, size_t at, uint64_t segment_byt
         block->end_is_open = next->end_is_open;
         block->joined = true;
         list_remove(&next->in_segment);
-        free(next);
+        cells_give(cells, next, sizeof(*next));
         memmove(index->blocks + at + 1, index->blocks + at + 2,
                 (index->count - at - 2) * sizeof(index->blocks[0]));
         index->count--;
@@ -99,12 +100,13 @@ static bool join_next(struct block_index *index, size_t at, uint64_t segment_byt
         return true;
 }
 
-void block_index_join(struct block_index *index, struct block *block, uint64_t segment_bytes) {
+void block_index_join(struct block_index *index, struct cells *cells, struct block *block,
+                      uint64_t segment_bytes) {
         size_t at = block_index_find(index, block->begin);
 
         MUST(at < index->count && index->blocks[at] == block);
-        while (join_next(index, at, segment_bytes))
+        while (join_next(index, cells, at, segment_bytes))
                 ;
         if (at > 0)
-                join_next(index, at - 1, segment_bytes);
+                join_next(index, cells, at - 1, segment_bytes);
 }

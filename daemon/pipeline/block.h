@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/cells.h"
 #include "daemon/core/list.h"
 #include "daemon/pipeline/block_decode.h"
 
@@ -47,11 +48,11 @@ struct block_index {
 /* Negative, 0, positive, as a stands before, at or behind b. */
 int block_position_compare(struct block_position a, struct block_position b);
 
-/* Appends an empty, absent block. -ENOMEM. */
-int block_index_append(struct block_index *index, struct block **ret_block);
+/* Appends an empty, absent block, of a cell. -ENOMEM. */
+int block_index_append(struct block_index *index, struct cells *cells, struct block **ret_block);
 
-/* Frees all; none may be resident or have a job. */
-void block_index_deinit(struct block_index *index);
+/* Gives all back; none may be resident or have a job. */
+void block_index_deinit(struct block_index *index, struct cells *cells);
 
 /*
  * Place of the first block that ends behind the position, that is, which holds it or comes next;
@@ -60,4 +61,5 @@ void block_index_deinit(struct block_index *index);
 size_t block_index_find(const struct block_index *index, struct block_position position);
 
 /* An absent block and its absent neighbours become one while that fits a segment. */
-void block_index_join(struct block_index *index, struct block *block, uint64_t segment_bytes);
+void block_index_join(struct block_index *index, struct cells *cells, struct block *block,
+                      uint64_t segment_bytes);

@@ -84,7 +84,7 @@ void feed_drop_idle_work(struct feed *feed) {
 }
 
 int feed_new(struct pipeline *pipeline, struct catalog_file *file, struct feed **ret_feed) {
-        struct feed *feed = calloc(1, sizeof(*feed));
+        struct feed *feed = cells_take(&pipeline->catalog.cells, sizeof(*feed));
         int r;
 
         if (!feed)
@@ -109,7 +109,7 @@ static void feed_drop_blocks(struct feed *feed) {
         for (size_t i = 0; i < feed->index.count; i++)
                 if (feed->index.blocks[i]->resident)
                         residency_remove(feed->pipeline, feed->index.blocks[i]);
-        block_index_deinit(&feed->index);
+        block_index_deinit(&feed->index, &feed->pipeline->catalog.cells);
 }
 
 bool feed_has_tasks(const struct feed *feed) {
@@ -142,7 +142,7 @@ void feed_free(struct feed *feed) {
         list_remove(&feed->queue);
         feed->file->blocks = NULL;
         drop_work(feed);
-        free(feed);
+        cells_give(&feed->pipeline->catalog.cells, feed, sizeof(*feed));
 }
 
 uint64_t feed_offset(const struct feed *feed) {

@@ -255,12 +255,15 @@ static struct lane *reader_lane(struct reader *reader, const struct catalog_run 
         return lane;
 }
 
+static void cursor_free(struct cursor *cursor) {
+        list_remove(&cursor->in_feed);
+        list_remove(&cursor->ready);
+        cells_give(&cursor->reader->pipeline->catalog.cells, cursor, sizeof(*cursor));
+}
+
 void lane_free(struct lane *lane) {
-        for (size_t i = 0; i < lane->count; i++) {
-                list_remove(&lane->cursors[i]->in_feed);
-                list_remove(&lane->cursors[i]->ready);
-                free(lane->cursors[i]);
-        }
+        for (size_t i = 0; i < lane->count; i++)
+                cursor_free(lane->cursors[i]);
         list_remove(&lane->node);
         lane_queue_remove(&lane->reader->hungry, &lane->hungry);
         free(lane->cursors);
@@ -310,7 +313,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
         if (!reader_wants_run(reader, feed->file->run))
                 return 0;
         lane = reader_lane(reader, feed->file->run);
-        cursor = lane ? calloc(1, sizeof(*cursor)) : NULL;
+        cursor = lane ? cells_take(&reader->pipeline->catalog.cells, sizeof(*cursor)) : NULL;
         if (!cursor)
                 return -ENOMEM;
         cursor->reader = reader;
@@ -319,7 +322,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
         list_init(&cursor->ready);
         cursor_begin(cursor);
         if (lane_insert(lane, cursor) < 0) {
-                free(cursor);
+                cursor_free(cursor);
                 return -ENOMEM;
         }
         list_append(&feed->cursors, &cursor->in_feed);
@@ -475,9 +478,7 @@ void readers_feed_gone(struct feed *feed) {
                                                               .generation = cursor->begun_version,
                                                       });
                 lane_remove(lane, cursor);
-                list_remove(&cursor->in_feed);
-                list_remove(&cursor->ready);
-                free(cursor);
+                cursor_free(cursor);
                 if (lane->count == 0 && lane->run)
                         lane_free(lane);
                 else if (lane->reader->open)

@@ -57,7 +57,8 @@ void publication_add(struct feed *feed, const struct decoder_event *event) {
         }
         extent = (const void *)(ring_segment_memory(feed->pipeline->ring, event->segment) +
                                 event->offset_bytes);
-        if (catalog_learn(feed->file, extent) < 0 || block_index_append(&feed->index, &block) < 0) {
+        if (catalog_learn(feed->file, extent) < 0 ||
+            block_index_append(&feed->index, &feed->pipeline->catalog.cells, &block) < 0) {
                 feed->broken = true;
                 return;
         }

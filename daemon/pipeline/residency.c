@@ -81,7 +81,8 @@ static void residency_evict(struct pipeline *pipeline, uint32_t segment) {
 
                 list_remove(&block->in_segment);
                 readers_block_evicted(block->feed, block);
-                block_index_join(&block->feed->index, block, pipeline->segment_bytes);
+                block_index_join(&block->feed->index, &pipeline->catalog.cells, block,
+                                 pipeline->segment_bytes);
         }
         ring_recycle(pipeline->ring, segment);
         pipeline->counters.recycled_segments++;

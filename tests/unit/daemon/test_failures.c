@@ -106,11 +106,14 @@ END_TEST
 static bool makes_blocks(void) {
         struct block_index index = { 0 };
         struct block *block;
+        struct cells cells;
         bool well = true;
 
+        cells_init(&cells);
         for (unsigned i = 0; i < 20; i++)
-                well = block_index_append(&index, &block) == 0 && well;
-        block_index_deinit(&index);
+                well = block_index_append(&index, &cells, &block) == 0 && well;
+        block_index_deinit(&index, &cells);
+        cells_deinit(&cells);
         return well;
 }
 

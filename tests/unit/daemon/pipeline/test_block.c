@@ -7,6 +7,7 @@
 #define SEGMENT_BYTES 1000u
 
 static struct block_index blocks;
+static struct cells cells;
 
 static struct block_position at(uint64_t offset, uint32_t index) {
         return (struct block_position){ .offset = offset, .index = index };
@@ -18,7 +19,9 @@ static struct block *add(struct block_position end, uint32_t size_bytes, uint32_
                                                    : at(0, 0);
         struct block *block;
 
-        ck_assert_int_eq(block_index_append(&blocks, &block), 0);
+        if (blocks.count == 0)
+                cells_init(&cells);
+        ck_assert_int_eq(block_index_append(&blocks, &cells, &block), 0);
         block->begin = begin;
         block->end = end;
         block->bytes_end = end.offset;
@@ -35,7 +38,8 @@ static void set_resident(struct block *block) {
 static void end(void) {
         for (size_t i = 0; i < blocks.count; i++)
                 blocks.blocks[i]->resident = false;
-        block_index_deinit(&blocks);
+        block_index_deinit(&blocks, &cells);
+        cells_deinit(&cells);
         ck_assert_uint_eq(blocks.count, 0);
 }
 
@@ -73,7 +77,7 @@ START_TEST(absent_neighbours_are_joined_while_they_fit) {
         add(at(200, 0), 400, 5)->damaged = true;
         add(at(300, 0), 200, 6);
         add(at(400, 0), 1, 7); /* the sum would pass the segment */
-        block_index_join(&blocks, blocks.blocks[0], SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, blocks.blocks[0], SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         ck_assert_uint_eq(blocks.absent, 2);
         ck_assert_uint_eq(blocks.blocks[0]->end.offset, 300);
@@ -91,7 +95,7 @@ START_TEST(a_block_is_joined_with_the_one_before_it) {
         add(at(100, 0), 10, 1);
         add(at(200, 0), 10, 1);
         set_resident(add(at(300, 0), 10, 1));
-        block_index_join(&blocks, blocks.blocks[1], SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, blocks.blocks[1], SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         ck_assert_uint_eq(blocks.blocks[0]->end.offset, 200);
         ck_assert_uint_eq(blocks.absent, 1);
@@ -105,22 +109,22 @@ START_TEST(what_differs_is_not_joined) {
         struct block *next = add(at(200, 0), 10, 1);
 
         next->late = true;
-        block_index_join(&blocks, block, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, block, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         next->late = false;
         next->lost = true;
-        block_index_join(&blocks, block, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, block, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         next->lost = false;
         next->job = some_job;
-        block_index_join(&blocks, block, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, block, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         next->job = NULL;
         next->begin.offset = 101; /* damage between them was skipped, in neither's range */
-        block_index_join(&blocks, block, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, block, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 2);
         next->begin.offset = 100;
-        block_index_join(&blocks, block, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, block, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 1);
         end();
 }
@@ -138,7 +142,7 @@ START_TEST(what_was_joined_leaves_its_list) {
         list_append(&evicted, &first->in_segment);
         list_append(&evicted, &second->in_segment);
         list_remove(&first->in_segment);
-        block_index_join(&blocks, first, SEGMENT_BYTES);
+        block_index_join(&blocks, &cells, first, SEGMENT_BYTES);
         ck_assert_uint_eq(blocks.count, 1);
         ck_assert(list_is_empty(&evicted));
         end();
