@@ -434,6 +434,9 @@ static void judge(struct node *node, const struct http_answer *answer,
                 else
                         failure_set_status(ret_failure, answer->status,
                                            shown ? shown : node->listing->place.shown);
+                if (node->listing->place.advise)
+                        node->listing->place.advise(node->listing->place.userdata, answer->status,
+                                                    ret_failure);
                 ret_failure->retry_after_ms = answer->retry_after_ms;
                 if (ret_failure->class == STORE_END)
                         ret_failure->class = STORE_PERMANENT;

@@ -21,6 +21,9 @@ struct http_listing_place {
         bool is_manifest;
         /* how the server lists; the listing sets it when it finds out that it is another way */
         const struct http_index **index;
+        /* adds to a failure what to do about an error's status; NULL: nothing is known */
+        void (*advise)(void *userdata, long status, struct store_failure *failure);
+        void *userdata;
 };
 
 /*
