@@ -46,6 +46,9 @@ void config_source_deinit(struct config_source *source) {
         free(source->access.endpoint);
         free(source->access.region);
         free(source->access.profile);
+        free(source->access.bearer_file);
+        free(source->access.client_certificate);
+        free(source->access.client_key);
         *source = (struct config_source){ 0 };
 }
 

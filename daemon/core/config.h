@@ -32,11 +32,13 @@ struct config_filter {
         char *since;    /* modified then or later (common/since.h); NULL: whenever */
 };
 
-/* How a source is reached, where that is not as the environment has it (docs/FETCH.md, "s3://"). */
+/* How a source is reached, where that is not as the environment has it (docs/FETCH.md). */
 struct config_access {
         char *endpoint, *region, *profile; /* NULL: as the environment has it */
         bool anonymous;                    /* requests are not signed */
         bool requester_pays;
+        /* absolute paths, of what proves who asks (docs/FETCH.md, "Web servers"); NULL: none */
+        char *bearer_file, *client_certificate, *client_key;
 };
 
 struct config_source {

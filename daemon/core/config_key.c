@@ -31,7 +31,7 @@ const struct config_key config_keys[] = {
           .offset = FIELD(sources),
           .help = "What is watched: URLs and paths, or objects with url, and name, include, "
                   "exclude or since, and for s3:// endpoint, region, profile, anonymous or "
-                  "requester_pays." },
+                  "requester_pays, for http:// bearer_file, client_certificate or client_key." },
         { .name = "socket",
           .type = CONFIG_TYPE_PATH,
           .offset = FIELD(socket),
@@ -264,8 +264,9 @@ static void write_allowed(FILE *file, const struct config_key *key) {
         case CONFIG_TYPE_SOURCES:
                 fputs("an array of URLs or paths, or of objects with \"url\" and maybe \"name\", "
                       "globs in \"include\" and \"exclude\", a time in \"since\", texts in "
-                      "\"endpoint\", \"region\" and \"profile\", and true or false in "
-                      "\"anonymous\" and \"requester_pays\"",
+                      "\"endpoint\", \"region\" and \"profile\", true or false in "
+                      "\"anonymous\" and \"requester_pays\", and absolute paths in "
+                      "\"bearer_file\", \"client_certificate\" and \"client_key\"",
                       file);
                 break;
         case CONFIG_TYPE_UIDS:

@@ -242,6 +242,13 @@ static int read_filter(const json_t *const *found, struct config_filter *filter)
         return r == 0 ? read_since(found[2], &filter->since) : r;
 }
 
+/* A directory to be relative to is none of a daemon's. */
+static int read_file_path(const json_t *value, char **ret_path) {
+        const char *path = json_string_value(value);
+
+        return value && (!path || path[0] != '/') ? -EINVAL : read_text(value, ret_path);
+}
+
 static int read_access(const json_t *const *found, struct config_access *access) {
         int r = read_text(found[0], &access->endpoint);
 
@@ -251,13 +258,22 @@ static int read_access(const json_t *const *found, struct config_access *access)
                 r = read_text(found[2], &access->profile);
         if (r == 0)
                 r = read_bool(found[3], &access->anonymous);
-        return r == 0 ? read_bool(found[4], &access->requester_pays) : r;
+        if (r == 0)
+                r = read_bool(found[4], &access->requester_pays);
+        if (r == 0)
+                r = read_file_path(found[5], &access->bearer_file);
+        if (r == 0)
+                r = read_file_path(found[6], &access->client_certificate);
+        return r == 0 ? read_file_path(found[7], &access->client_key) : r;
 }
 
 static int read_source(const json_t *value, struct config_source *source) {
-        static const char *const members[] = { "url",       "name",          "include", "exclude",
-                                               "since",     "endpoint",      "region",  "profile",
-                                               "anonymous", "requester_pays" };
+        static const char *const members[] = {
+                "url",       "name",           "include",     "exclude",
+                "since",     "endpoint",       "region",      "profile",
+                "anonymous", "requester_pays", "bearer_file", "client_certificate",
+                "client_key"
+        };
         const json_t *found[ARRAY_SIZE(members)] = { value };
         size_t count = 0;
         int r;

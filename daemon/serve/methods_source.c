@@ -46,6 +46,11 @@ static int check_allowed(const struct server_options *options, const char *url) 
         return -EACCES;
 }
 
+/* Whoever may add sources need not be allowed to read the daemon's files, nor to send them away. */
+static bool names_files(const struct config_access *access) {
+        return access->bearer_file || access->client_certificate || access->client_key;
+}
+
 static int parse_source(struct rpc_call *call, struct config_source *ret_source) {
         const struct peer *peer = call->userdata;
         struct config_source source = { 0 };
@@ -54,6 +59,12 @@ static int parse_source(struct rpc_call *call, struct config_source *ret_source)
         if (r == -EINVAL)
                 return rpc_fail(call, WIRE_E_PARAMS,
                                 "a source is {url, name?, include?, exclude?, since?}");
+        if (r == 0 && names_files(&source.access)) {
+                config_source_deinit(&source);
+                return rpc_fail(call, WIRE_E_PARAMS,
+                                "bearer_file, client_certificate and client_key are for the "
+                                "configuration alone");
+        }
         if (r == 0)
                 r = check_allowed(server_options(peer->server), source.url);
         if (r < 0)

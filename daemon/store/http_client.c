@@ -19,6 +19,7 @@
 #include "daemon/core/fd_limit.h"
 #include "daemon/core/list.h"
 #include "daemon/store/failure.h"
+#include "daemon/store/http_bearer.h"
 #include "daemon/store/resolver.h"
 
 #define HTTP_CLIENT_IDLE_HANDLES_MOST 1024 /* easy handles kept for reuse */
@@ -46,6 +47,8 @@ struct http_client {
         const struct http_url *url;
         const char *proxy; /* NULL: none */
         char *ca_bundle;
+        char *client_certificate, *client_key; /* NULL: none */
+        struct http_bearer bearer;             /* path NULL: none */
         bool use_netrc;
         struct http_client_options options;
         struct resolver resolver;
@@ -57,12 +60,14 @@ struct http_client {
         size_t socket_space;
         struct list waiting; /* for the name */
         struct list active;
-        struct list late; /* past their deadline, about to be ended */
+        struct list late;    /* past their deadline, about to be ended */
+        struct list refused; /* cannot go out, about to be told so */
         /* active ones that got bytes in this turn, by turn_node */
         struct list fresh;
         uint64_t first_bytes_ns[HTTP_CLIENT_SAMPLES]; /* the last ones, in a circle */
         unsigned first_byte_count;
         uv_timer_t curl_timer;
+        uv_timer_t refusal_timer;
         /* of deadlines while requests are active, of idleness after the last one */
         uv_timer_t tick;
         uint64_t tick_ms;
@@ -88,6 +93,7 @@ struct http_request {
         struct http_answer answer;
         uint64_t start_ns;
         uint64_t header_bytes;
+        int refusal; /* -errno: there is no token */
         unsigned quiet_ticks;
         unsigned connects; /* addresses tried */
         unsigned address;
@@ -321,7 +327,15 @@ static CURL *new_handle(struct http_client *client) {
         }
         curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-        if (client->url->user && !client->options.no_credentials) {
+        if (client->client_certificate) {
+                curl_easy_setopt(easy, CURLOPT_SSLCERT, client->client_certificate);
+                curl_easy_setopt(easy, CURLOPT_SSLKEY, client->client_key);
+                /* without one, OpenSSL asks the terminal */
+                curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
+        }
+        if (client->bearer.path) {
+                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+        } else if (client->url->user && !client->options.no_credentials) {
                 curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
                 curl_easy_setopt(easy, CURLOPT_USERNAME, client->url->user);
                 curl_easy_setopt(easy, CURLOPT_PASSWORD, client->url->password);
@@ -420,13 +434,43 @@ static void set_query(struct http_request *request) {
 static void on_tick(uv_timer_t *tick);
 static void on_idle(uv_timer_t *tick);
 
+static void on_refusal_time(uv_timer_t *timer);
+
+/* The token is given to libcurl, which sends it to no other host. -errno. */
+static int set_token(struct http_request *request) {
+        const char *token;
+        int r;
+
+        if (!request->client->bearer.path)
+                return 0;
+        r = http_bearer_get(&request->client->bearer, &token);
+        if (r < 0)
+                return r;
+        return curl_easy_setopt(request->easy, CURLOPT_XOAUTH2_BEARER, token) == CURLE_OK ? 0
+                                                                                          : -ENOMEM;
+}
+
+/* The request ends in the next turn of the loop. */
+static int refuse(struct http_request *request, int error) {
+        struct http_client *client = request->client;
+
+        request->refusal = error;
+        give_handle(client, steal_pointer(&request->easy));
+        list_append(&client->refused, &request->node);
+        return uv_timer_start(&client->refusal_timer, on_refusal_time, 0, 0);
+}
+
 /* Hands the request to libcurl. -ENOMEM. */
 static int activate(struct http_request *request) {
         struct http_client *client = request->client;
+        int r;
 
         request->easy = take_handle(client);
         if (!request->easy || make_multi(client) < 0 || choose_address(request) < 0)
                 return -ENOMEM;
+        r = set_token(request);
+        if (r < 0)
+                return refuse(request, r);
         set_query(request);
         if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK ||
             curl_multi_add_handle(client->multi, request->easy) != CURLM_OK)
@@ -487,6 +531,7 @@ static const struct {
         { CURLE_RECV_ERROR, STORE_TRANSIENT, "receive" },
         { CURLE_SEND_ERROR, STORE_TRANSIENT, "send" },
         { CURLE_SSL_CONNECT_ERROR, STORE_TRANSIENT, "tls" },
+        { CURLE_SSL_CERTPROBLEM, STORE_PERMANENT, "client-certificate" },
         { CURLE_PEER_FAILED_VERIFICATION, STORE_PERMANENT, "certificate" },
         { CURLE_SSL_CACERT_BADFILE, STORE_PERMANENT, "ca-bundle" },
         { CURLE_TOO_MANY_REDIRECTS, STORE_PERMANENT, "redirects" },
@@ -643,6 +688,26 @@ static void on_tick(uv_timer_t *tick) {
         }
 }
 
+/* ---- Requests that cannot go out ---- */
+
+static void on_refusal_time(uv_timer_t *timer) {
+        struct http_client *client = timer->data;
+
+        while (!list_is_empty(&client->refused)) {
+                struct http_request *request = list_owner(client->refused.next, struct http_request,
+                                                          node);
+                struct store_failure transport;
+
+                if (request->refusal == -EBADMSG)
+                        failure_set(&transport, STORE_PERMANENT, "bearer-file",
+                                    "No bearer token in %s", client->bearer.path);
+                else
+                        failure_set_errno(&transport, -request->refusal, client->bearer.path);
+                failure_advise(&transport, "bearer_file of the source names it");
+                finish(request, &transport);
+        }
+}
+
 static void drop_multi(struct http_client *client) {
         uv_timer_stop(&client->curl_timer);
         while (client->idle_handle_count)
@@ -787,6 +852,9 @@ static bool has_netrc(void) {
 
 static void http_client_free(struct http_client *client) {
         resolver_deinit(&client->resolver);
+        http_bearer_deinit(&client->bearer);
+        free(client->client_certificate);
+        free(client->client_key);
         curl_slist_free_all(client->headers);
         free(client->ca_bundle);
         free(client->sockets);
@@ -811,6 +879,28 @@ static void on_timer_closed(uv_handle_t *handle) {
         maybe_finish_close(client);
 }
 
+/* The resolver is there in any case. -ENOMEM. */
+static int prepare(struct http_client *client, uv_loop_t *loop) {
+        const struct http_client_options *options = &client->options;
+        int r = resolver_init(&client->resolver, loop, client->url->host, client->url->port,
+                              on_resolved, client);
+
+        if (r == 0 && options->bearer_file)
+                r = http_bearer_init(&client->bearer, options->bearer_file);
+        if (r == 0 && options->client_certificate) {
+                client->client_certificate = strdup(options->client_certificate);
+                r = client->client_certificate ? 0 : -ENOMEM;
+        }
+        if (r == 0 && options->client_key) {
+                client->client_key = strdup(options->client_key);
+                r = client->client_key ? 0 : -ENOMEM;
+        }
+        /* transcoding servers ignore ranges otherwise */
+        client->headers = curl_slist_append(NULL, "Accept-Encoding: identity");
+        client->ca_bundle = find_ca_bundle();
+        return r == 0 && (!client->headers || !client->ca_bundle) ? -ENOMEM : r;
+}
+
 int http_client_new(uv_loop_t *loop, const struct http_url *url,
                     const struct http_client_options *options, struct http_client **ret_client) {
         struct http_client *client = calloc(1, sizeof(*client));
@@ -833,20 +923,17 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
         list_init(&client->active);
         list_init(&client->late);
         list_init(&client->fresh);
-        /* transcoding servers ignore ranges otherwise */
-        client->headers = curl_slist_append(NULL, "Accept-Encoding: identity");
-        client->ca_bundle = find_ca_bundle();
-        r = client->headers && client->ca_bundle ? resolver_init(&client->resolver, loop, url->host,
-                                                                 url->port, on_resolved, client)
-                                                 : -ENOMEM;
+        list_init(&client->refused);
+        r = prepare(client, loop);
         if (r < 0) {
                 http_client_free(client);
                 return r;
         }
         uv_timer_init(loop, &client->curl_timer);
         uv_timer_init(loop, &client->tick);
-        client->curl_timer.data = client->tick.data = client;
-        client->open_handles = 2;
+        uv_timer_init(loop, &client->refusal_timer);
+        client->curl_timer.data = client->tick.data = client->refusal_timer.data = client;
+        client->open_handles = 3;
         *ret_client = client;
         return 0;
 }
@@ -864,7 +951,9 @@ void http_client_close(struct http_client *client, void (*on_closed)(void *userd
         cancel_all(&client->waiting);
         cancel_all(&client->active);
         cancel_all(&client->late);
+        cancel_all(&client->refused);
         drop_multi(client);
         uv_close((uv_handle_t *)&client->curl_timer, on_timer_closed);
         uv_close((uv_handle_t *)&client->tick, on_timer_closed);
+        uv_close((uv_handle_t *)&client->refusal_timer, on_timer_closed);
 }

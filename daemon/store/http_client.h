@@ -28,6 +28,10 @@ struct http_client_options {
         bool insecure;        /* certificates are not checked: for those who asked for it */
         bool no_proxy;        /* whatever the environment says */
         bool no_credentials;  /* neither those of the URL nor of netrc: requests bring their own */
+        /* What proves who asks, beside those; paths, borrowed until the client is there. NULL: none */
+        const char *bearer_file;        /* with a token, read again when it changes */
+        const char *client_certificate; /* PEM, for https */
+        const char *client_key;         /* of it, PEM; NULL: it is in the same file */
 };
 
 extern const struct http_client_options http_client_defaults;

@@ -32,21 +32,31 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
         return false;
 }
 
-static bool is_set(const struct config_access *access) {
-        return access->endpoint || access->region || access->profile || access->anonymous ||
-               access->requester_pays;
+/* What of the access is of no use to the type: what to say, or NULL. */
+static const char *find_useless(const struct store_type *type, const struct config_access *access) {
+        bool for_s3 = access->endpoint || access->region || access->profile || access->anonymous ||
+                      access->requester_pays;
+        bool for_http = access->bearer_file || access->client_certificate || access->client_key;
+
+        if (for_s3 && type != &store_type_s3)
+                return "endpoint, region, profile, anonymous and requester_pays are for s3:// only";
+        if (for_http && type != &store_type_http)
+                return "bearer_file, client_certificate and client_key are for http:// and "
+                       "https:// only";
+        return NULL;
 }
 
 static int open_type(const struct store_type *type, uv_loop_t *loop, const char *url,
                      const struct config_access *access, struct store **ret_store,
                      const char **ret_message) {
-        if (type->new_with)
-                return type->new_with(loop, url, access, ret_store, ret_message);
-        if (is_set(access)) {
-                *ret_message = "endpoint, region, profile, anonymous and requester_pays are for "
-                               "s3:// only";
+        const char *useless = find_useless(type, access);
+
+        if (useless) {
+                *ret_message = useless;
                 return -EINVAL;
         }
+        if (type->new_with)
+                return type->new_with(loop, url, access, ret_store, ret_message);
         return type->new (loop, url, ret_store, ret_message);
 }
 

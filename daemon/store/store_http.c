@@ -10,6 +10,8 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/config.h"
+#include "daemon/store/failure.h"
 #include "daemon/store/http_files.h"
 #include "daemon/store/types.h"
 
@@ -17,7 +19,10 @@
 
 struct store_http {
         struct http_files files;
-        char *directory; /* encoded path in front of names, without a trailing slash */
+        char *directory;   /* encoded path in front of names, without a trailing slash */
+        char *bearer_file; /* NULL: none */
+        char *certificate; /* NULL: none */
+        bool is_tls;
 };
 
 static char *make_target(const struct http_files *files, const struct store_read_range *range) {
@@ -39,7 +44,31 @@ static void http_free(struct http_files *files) {
 
         http_files_deinit(files);
         free(http->directory);
+        free(http->bearer_file);
+        free(http->certificate);
         free(http);
+}
+
+/* What proves who asks, or would. */
+static void advise(void *userdata, long status, struct store_failure *failure) {
+        const struct store_http *http = userdata;
+
+        if (status == 400 && http->is_tls && !http->certificate)
+                failure_advise(failure, "perhaps the server wants a certificate: "
+                                        "client_certificate of the source");
+        else if (status == 400 && http->certificate)
+                failure_advise(failure, "perhaps the server does not take the certificate of %s",
+                               http->certificate);
+        else if (status != 401)
+                return;
+        else if (http->bearer_file)
+                failure_advise(failure, "the token of %s (bearer_file) was not taken",
+                               http->bearer_file);
+        else if (http->files.url.user)
+                failure_advise(failure, "the user and the password of the URL were not taken");
+        else
+                failure_advise(failure, "the server wants a login: ~/.netrc, a user and a password "
+                                        "in the URL, or bearer_file of the source");
 }
 
 static const struct http_files_kind kind = { .make_target = make_target, .free = http_free };
@@ -59,10 +88,13 @@ static int set_places(struct store_http *http) {
                 .shown = files->store.url,
                 .is_manifest = is_manifest(files->url.path),
                 .index = &files->index,
+                .advise = advise,
+                .userdata = http,
         };
         http->directory = strdup(files->url.path);
         files->shown = strdup(files->store.url);
         files->store.endpoint = strdup(files->url.endpoint);
+        http->is_tls = strcmp(files->url.scheme, "https") == 0;
         if (!http->directory || !files->shown || !files->store.endpoint)
                 return -ENOMEM;
         if (files->place.is_manifest) {
@@ -70,6 +102,24 @@ static int set_places(struct store_http *http) {
                 *strrchr(files->shown, '/') = '\0';
         }
         return 0;
+}
+
+/* -EINVAL: *ret_message says why; -ENOMEM. */
+static int set_login(struct store_http *http, const struct http_client_options *options,
+                     const char **ret_message) {
+        if (options->bearer_file && http->files.url.user)
+                *ret_message = "bearer_file is for URLs without a user";
+        else if (options->client_key && !options->client_certificate)
+                *ret_message = "client_key is for a client_certificate, and there is none";
+        else if (options->client_certificate && !http->is_tls)
+                *ret_message = "client_certificate is for https:// only";
+        else if ((options->bearer_file && !(http->bearer_file = strdup(options->bearer_file))) ||
+                 (options->client_certificate &&
+                  !(http->certificate = strdup(options->client_certificate))))
+                return -ENOMEM;
+        else
+                return 0;
+        return -EINVAL;
 }
 
 int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_options *options,
@@ -91,6 +141,8 @@ int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_op
         if (r == 0)
                 r = set_places(http);
         if (r == 0)
+                r = set_login(http, options, ret_message);
+        if (r == 0)
                 r = http_client_new(loop, &files->url, options, &files->client);
         if (r < 0) {
                 http_free(files);
@@ -100,11 +152,18 @@ int store_http_new(uv_loop_t *loop, const char *url, const struct http_client_op
         return 0;
 }
 
-static int http_new(uv_loop_t *loop, const char *url, struct store **ret_store,
-                    const char **ret_message) {
-        return store_http_new(loop, url, &http_client_defaults, ret_store, ret_message);
+static int http_open(uv_loop_t *loop, const char *url, const struct config_access *access,
+                     struct store **ret_store, const char **ret_message) {
+        struct http_client_options options = http_client_defaults;
+
+        options.bearer_file = access->bearer_file;
+        options.client_certificate = access->client_certificate;
+        options.client_key = access->client_key;
+        return store_http_new(loop, url, &options, ret_store, ret_message);
 }
 
 static const char *const schemes[] = { "http", "https", NULL };
 
-const struct store_type store_type_http = { .name = "http", .schemes = schemes, .new = http_new };
+const struct store_type store_type_http = { .name = "http",
+                                            .schemes = schemes,
+                                            .new_with = http_open };

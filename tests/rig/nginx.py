@@ -63,14 +63,14 @@ http {{
   }}
   {bucket_http}
   server {{ listen {address}:{slow} backlog=4096; {limit_rate} access_by_lua_block {{ delay() }} location / {{ }} {bucket_server} }}
-  server {{ listen {address}:{plain} backlog=4096; location / {{ }} {bucket_server}
+  server {{ listen {address}:{plain} backlog=4096; location / {{ {guard} }} {bucket_server}
     location = /.barrier {{ access_log off; return 204; }} }}
   {tls_server}
 }}
 """
 
 TLS_SERVER = """server {{ listen {address}:{tls} ssl backlog=4096; ssl_certificate {run}/certificate.pem;
-    ssl_certificate_key {run}/key.pem; location / {{ }} }}"""
+    ssl_certificate_key {run}/key.pem; {verify} location / {{ {guard} }} }}"""
 
 
 def free_ports(count):
@@ -83,12 +83,15 @@ def free_ports(count):
 
 
 class Nginx:
-    def __init__(self, root, p50_ms=100, p90_ms=150, seed=1, tls=False, tail=False, connection_rate=None, bucket=None):
+    def __init__(self, root, p50_ms=100, p90_ms=150, seed=1, tls=False, tail=False, connection_rate=None, bucket=None, token=None,
+                 client_ca=None):
         """tail: one request of a hundred takes 5 to 20 times as long, one of a thousand is stuck for 20 s. connection_rate: bytes a
-        second of each answer of slow_url, as nginx writes it ("90m"). bucket: a bucket.Bucket, in front of root."""
+        second of each answer of slow_url, as nginx writes it ("90m"). bucket: a bucket.Bucket, in front of root. token: url and tls_url are for who bears it.
+        client_ca: a file; tls_url is for who has a certificate of it."""
         self.root = pathlib.Path(root).resolve()
         self.p50_ms, self.p90_ms, self.seed, self.tls = p50_ms, p90_ms, seed, tls
         self.tail, self.connection_rate, self.bucket = tail, connection_rate, bucket
+        self.token, self.client_ca = token, client_ca
         self.process = None
 
     def __enter__(self):
@@ -119,7 +122,9 @@ class Nginx:
         self.certificate = self.run / "certificate.pem"
         if self.tls:
             self._make_certificate()
-        tls_server = TLS_SERVER.format(address=LOOPBACK, tls=tls, run=self.run) if self.tls else ""
+        guard = f'if ($http_authorization != "Bearer {self.token}") {{ return 401; }}' if self.token else ""
+        verify = f"ssl_verify_client on; ssl_client_certificate {self.client_ca};" if self.client_ca else ""
+        tls_server = TLS_SERVER.format(address=LOOPBACK, tls=tls, run=self.run, guard=guard, verify=verify) if self.tls else ""
         files = min(65536, os.sysconf("SC_OPEN_MAX"))
         user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
         configuration = CONFIGURATION.format(
@@ -128,7 +133,7 @@ class Nginx:
             limit_rate=f"limit_rate {self.connection_rate};" if self.connection_rate else "",
             bucket_http=self.bucket.http_part(self.run) if self.bucket else "",
             bucket_server=self.bucket.server_part(self.root) if self.bucket else "",
-            address=LOOPBACK, slow=slow, plain=plain, tls_server=tls_server, files=files, connections=files // 4, user=user)
+            address=LOOPBACK, slow=slow, plain=plain, guard=guard, tls_server=tls_server, files=files, connections=files // 4, user=user)
         (self.run / "nginx.conf").write_text(configuration)
         program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
         if not program:
