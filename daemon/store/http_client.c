@@ -20,6 +20,8 @@
 #include "daemon/core/list.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/http_bearer.h"
+#include "daemon/store/http_failure.h"
+#include "daemon/store/http_proxy.h"
 #include "daemon/store/resolver.h"
 
 #define HTTP_CLIENT_IDLE_HANDLES_MOST 1024 /* easy handles kept for reuse */
@@ -45,7 +47,7 @@ struct watched_socket {
 struct http_client {
         uv_loop_t *loop;
         const struct http_url *url;
-        const char *proxy; /* NULL: none */
+        struct http_proxy proxy; /* url NULL: none */
         char *ca_bundle;
         char *client_certificate, *client_key; /* NULL: none */
         struct http_bearer bearer;             /* path NULL: none */
@@ -273,6 +275,11 @@ static void tell_header(struct http_request *request, const char *line, size_t s
                                    (size_t)(end - value));
 }
 
+/* The answer is the proxy's own, and none of the server's. */
+static bool is_refused_by_proxy(const struct http_request *request) {
+        return request->client->proxy.url && request->answer.status == 407;
+}
+
 static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata) {
         struct http_request *request = userdata;
 
@@ -284,7 +291,7 @@ static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata
         if (request->answer.first_byte_ns == 0)
                 request->answer.first_byte_ns = uv_hrtime() - request->start_ns;
         http_answer_take_line(&request->answer, line, size);
-        if (request->handler.on_header)
+        if (request->handler.on_header && !is_refused_by_proxy(request))
                 tell_header(request, line, size);
         return size;
 }
@@ -294,6 +301,8 @@ static size_t on_curl_body(char *bytes, size_t one, size_t size, void *userdata)
 
         (void)one;
         request->quiet_ticks = 0;
+        if (is_refused_by_proxy(request))
+                return size;
         if (request->handler.on_turn && !list_is_linked(&request->turn_node))
                 list_append(&request->client->fresh, &request->turn_node);
         return request->handler.on_body(request->userdata, &request->answer, (uint8_t *)bytes, size)
@@ -325,8 +334,13 @@ static CURL *new_handle(struct http_client *client) {
                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
         }
-        curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy ? client->proxy : "");
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+        curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy.url ? client->proxy.url : "");
+        /* also for where a redirect leads */
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, client->proxy.exempt ? client->proxy.exempt : "");
+        curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+        curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, client->ca_bundle);
+        /* what a proxy says of a tunnel is no answer */
+        curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
         if (client->client_certificate) {
                 curl_easy_setopt(easy, CURLOPT_SSLCERT, client->client_certificate);
                 curl_easy_setopt(easy, CURLOPT_SSLKEY, client->client_key);
@@ -390,7 +404,7 @@ static int choose_address(struct http_request *request) {
         curl_slist_free_all(request->connect_to);
         request->connect_to = NULL;
         request->connects++;
-        address = client->proxy || client->resolver.literal
+        address = client->proxy.url || client->resolver.literal
                           ? NULL
                           : resolver_next(&client->resolver, &request->address);
         if (address) {
@@ -517,58 +531,47 @@ static void finish(struct http_request *request, const struct store_failure *tra
 
 /* ---- How requests end ---- */
 
-static const struct {
-        CURLcode code;
-        enum store_failure_class class;
-        const char *name;
-} failures[] = {
-        { CURLE_COULDNT_CONNECT, STORE_TRANSIENT, "connect" },
-        { CURLE_COULDNT_RESOLVE_HOST, STORE_TRANSIENT, "resolve" },
-        { CURLE_COULDNT_RESOLVE_PROXY, STORE_TRANSIENT, "resolve-proxy" },
-        { CURLE_OPERATION_TIMEDOUT, STORE_TRANSIENT, "timeout" },
-        { CURLE_PARTIAL_FILE, STORE_TRANSIENT, "short" },
-        { CURLE_GOT_NOTHING, STORE_TRANSIENT, "no-answer" },
-        { CURLE_RECV_ERROR, STORE_TRANSIENT, "receive" },
-        { CURLE_SEND_ERROR, STORE_TRANSIENT, "send" },
-        { CURLE_SSL_CONNECT_ERROR, STORE_TRANSIENT, "tls" },
-        { CURLE_SSL_CERTPROBLEM, STORE_PERMANENT, "client-certificate" },
-        { CURLE_PEER_FAILED_VERIFICATION, STORE_PERMANENT, "certificate" },
-        { CURLE_SSL_CACERT_BADFILE, STORE_PERMANENT, "ca-bundle" },
-        { CURLE_TOO_MANY_REDIRECTS, STORE_PERMANENT, "redirects" },
-        { CURLE_UNSUPPORTED_PROTOCOL, STORE_PERMANENT, "protocol" },
-        { CURLE_URL_MALFORMAT, STORE_PERMANENT, "url" },
-        { CURLE_WRITE_ERROR, STORE_TRANSIENT, "unwanted" },
-};
+/* libcurl has a deadline of its own for what comes before. */
+static bool is_sent(const struct http_request *request) {
+        curl_off_t sent_us = 0;
+
+        curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+        return sent_us > 0;
+}
+
+/* To the server, or to the proxy. */
+static bool is_connected(const struct http_request *request) {
+        curl_off_t connected_us = 0;
+
+        curl_easy_getinfo(request->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+        return connected_us > 0 || is_sent(request);
+}
 
 static void set_failure(struct http_request *request, CURLcode code,
                         struct store_failure *ret_failure) {
-        enum store_failure_class class = STORE_TRANSIENT;
-        const char *name = "http",
-                   *words = request->error[0] ? request->error : curl_easy_strerror(code);
-        int shown = (int)strcspn(request->url, "?");
-        long error = 0;
+        struct http_failure failure = { .code = code,
+                                        .words = request->error,
+                                        .url = request->url,
+                                        .is_connected = is_connected(request),
+                                        .proxy = &request->client->proxy };
 
-        for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
-                if (failures[i].code == code) {
-                        class = failures[i].class;
-                        name = failures[i].name;
-                }
-        }
-        curl_easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &error);
-        if ((code == CURLE_COULDNT_CONNECT || code == CURLE_RECV_ERROR ||
-             code == CURLE_SEND_ERROR) &&
-            (error == ECONNREFUSED || error == ECONNRESET)) {
-                class = STORE_THROTTLED; /* what servers with too many connections do */
-                name = error == ECONNREFUSED ? "refused" : "reset";
-        }
-        failure_set(ret_failure, class, name, "%s: %.*s", words, shown, request->url);
+        curl_easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &failure.os_error);
+        curl_easy_getinfo(request->easy, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
+        if (is_refused_by_proxy(request))
+                failure.proxy_status = request->answer.status;
+        http_failure_tell(&failure, ret_failure);
+        if (is_refused_by_proxy(request))
+                request->answer.status = 0; /* the server has answered nothing */
 }
 
 /* True if the request is on its way to another address. */
 static bool try_next_address(struct http_request *request, CURLcode code) {
         struct http_client *client = request->client;
 
-        if (code != CURLE_COULDNT_CONNECT || !request->connect_to ||
+        bool is_dead = code == CURLE_COULDNT_CONNECT ||
+                       (code == CURLE_OPERATION_TIMEDOUT && !is_connected(request));
+
+        if (!is_dead || !request->connect_to ||
             !resolver_set_bad(&client->resolver, request->address) ||
             request->connects >= client->resolver.count)
                 return false;
@@ -592,7 +595,7 @@ static void take_message(struct http_client *client, const CURLMsg *message) {
         if (try_next_address(request, code))
                 return;
         failure_clear(&transport);
-        if (code == CURLE_OK)
+        if (code == CURLE_OK && !is_refused_by_proxy(request))
                 take_sample(client, request);
         else
                 set_failure(request, code, &transport);
@@ -637,14 +640,6 @@ static uint64_t first_byte_deadline_ms(struct http_client *client) {
         memcpy(sorted, client->first_bytes_ns, count * sizeof(sorted[0]));
         qsort(sorted, count, sizeof(sorted[0]), compare_u64);
         return max_u64(client->options.first_byte_ms, 8 * sorted[count / 2] / 1000000);
-}
-
-/* libcurl has a deadline of its own for what comes before. */
-static bool is_sent(const struct http_request *request) {
-        curl_off_t sent_us = 0;
-
-        curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-        return sent_us > 0;
 }
 
 static void give_up(struct http_request *request, uint64_t deadline_ms) {
@@ -748,7 +743,7 @@ static int start(struct http_request *request) {
         struct http_client *client = request->client;
         int r;
 
-        if (client->proxy || resolver_is_ready(&client->resolver))
+        if (client->proxy.url || resolver_is_ready(&client->resolver))
                 return activate(request);
         r = resolver_start(&client->resolver);
         if (r == 0)
@@ -853,6 +848,7 @@ static bool has_netrc(void) {
 static void http_client_free(struct http_client *client) {
         resolver_deinit(&client->resolver);
         http_bearer_deinit(&client->bearer);
+        http_proxy_deinit(&client->proxy);
         free(client->client_certificate);
         free(client->client_key);
         curl_slist_free_all(client->headers);
@@ -885,6 +881,8 @@ static int prepare(struct http_client *client, uv_loop_t *loop) {
         int r = resolver_init(&client->resolver, loop, client->url->host, client->url->port,
                               on_resolved, client);
 
+        if (r == 0 && !options->no_proxy)
+                r = http_proxy_find(client->url, &client->proxy);
         if (r == 0 && options->bearer_file)
                 r = http_bearer_init(&client->bearer, options->bearer_file);
         if (r == 0 && options->client_certificate) {
@@ -914,7 +912,6 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
         }
         client->loop = loop;
         client->url = url;
-        client->proxy = options->no_proxy ? NULL : http_url_proxy(url);
         client->use_netrc = !options->no_credentials && has_netrc();
         client->options = *options;
         client->tick_ms = max_u64(1, min_u64(options->first_byte_ms, options->progress_ms) /

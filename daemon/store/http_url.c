@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/base.h"
 
@@ -147,47 +146,4 @@ char *http_url_encode(const char *name, size_t size, char *ret_encoded) {
                 *ret_encoded++ = digits[c & 15];
         }
         return ret_encoded;
-}
-
-/* Is the host one of a list such as "localhost,.example.com 10.0.0.1", or below one of them? */
-static bool is_listed(const char *list, const char *host) {
-        size_t host_size = strlen(host);
-
-        if (strcmp(list, "*") == 0)
-                return true;
-        for (const char *at = list; *at;) {
-                size_t size;
-
-                at += strspn(at, ", .");
-                size = strcspn(at, ", ");
-                if (size > 0 && size <= host_size &&
-                    strncasecmp(host + host_size - size, at, size) == 0 &&
-                    (size == host_size || host[host_size - size - 1] == '.'))
-                        return true;
-                at += size;
-        }
-        return false;
-}
-
-static const char *environment(const char *const *names) {
-        for (; *names; names++) {
-                const char *value = getenv(*names);
-
-                if (value && *value)
-                        return value;
-        }
-        return NULL;
-}
-
-const char *http_url_proxy(const struct http_url *url) {
-        /* Not HTTP_PROXY: in a CGI program a request can set it. */
-        static const char *const for_http[] = { "http_proxy", "all_proxy", "ALL_PROXY", NULL };
-        static const char *const for_https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
-                                                 "ALL_PROXY", NULL };
-        static const char *const for_none[] = { "no_proxy", "NO_PROXY", NULL };
-        const char *none = environment(for_none);
-
-        if (none && is_listed(none, url->host))
-                return NULL;
-        return environment(strcmp(url->scheme, "https") == 0 ? for_https : for_http);
 }

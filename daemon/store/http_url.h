@@ -27,9 +27,3 @@ void http_url_deinit(struct http_url *url);
  * times its size, without NUL, and returns the end of what it wrote.
  */
 char *http_url_encode(const char *name, size_t size, char *ret_encoded);
-
-/*
- * The proxy that the environment names for this URL (http_proxy, https_proxy, all_proxy, no_proxy),
- * borrowed; NULL: none.
- */
-const char *http_url_proxy(const struct http_url *url);

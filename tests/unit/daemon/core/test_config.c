@@ -145,13 +145,24 @@ START_TEST(access_of_sources_is_read) {
                                              "{\"url\": \"s3://b\", \"endpoint\": \"\"}",
                                              "{\"url\": \"s3://b\", \"anonymous\": 1}",
                                              "{\"url\": \"s3://b\", \"requester_pays\": \"yes\"}",
-                                             "{\"url\": \"s3://b\", \"secret\": \"x\"}" };
+                                             "{\"url\": \"s3://b\", \"secret\": \"x\"}",
+                                             "{\"url\": \"http://b\", \"bearer_file\": \"x\"}",
+                                             "{\"url\": \"http://b\", \"bearer_file\": true}",
+                                             "{\"url\": \"https://b\", "
+                                             "\"client_certificate\": \"./x\"}",
+                                             "{\"url\": \"https://b\", \"client_key\": \"\"}" };
         CLEANUP(config_deinit) struct config config;
 
         config_init(&config);
         loads(&config, "{\"sources\": [{\"url\": \"s3://b\", \"endpoint\": \"http://e:1\", "
                        "\"region\": \"r\", \"profile\": \"p\", \"anonymous\": false, "
-                       "\"requester_pays\": true}, {\"url\": \"s3://c\", \"anonymous\": true}]}");
+                       "\"requester_pays\": true}, {\"url\": \"s3://c\", \"anonymous\": true}, "
+                       "{\"url\": \"https://d\", \"bearer_file\": \"/t\", "
+                       "\"client_certificate\": \"/c\", \"client_key\": \"/k\"}]}");
+        ck_assert_str_eq(config.sources[2].access.bearer_file, "/t");
+        ck_assert_str_eq(config.sources[2].access.client_certificate, "/c");
+        ck_assert_str_eq(config.sources[2].access.client_key, "/k");
+        ck_assert_ptr_null(config.sources[1].access.bearer_file);
         ck_assert_str_eq(config.sources[0].access.endpoint, "http://e:1");
         ck_assert_str_eq(config.sources[0].access.region, "r");
         ck_assert_str_eq(config.sources[0].access.profile, "p");

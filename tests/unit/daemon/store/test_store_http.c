@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/core/config.h"
 #include "tests/unit/daemon/store/fault_server.h"
 #include "tests/unit/daemon/store/store_harness.h"
 #include "tests/unit/runner.h"
@@ -410,6 +411,38 @@ START_TEST(refusal_is_throttling) {
 }
 END_TEST
 
+/* What a source is configured with, and its URL has no use for. */
+START_TEST(useless_access_is_refused) {
+        char path[] = "/x";
+        const struct {
+                const char *url;
+                struct config_access access;
+                const char *message;
+        } cases[] = {
+                { "/tmp", { .bearer_file = path }, "for http:// and https:// only" },
+                { "s3://b/c", { .client_key = path }, "for http:// and https:// only" },
+                { "webhdfs://h/c", { .bearer_file = path }, "for http:// and https:// only" },
+                { "http://h/", { .region = path }, "for s3:// only" },
+                { "http://u@h/", { .bearer_file = path }, "URLs without a user" },
+                { "https://h/", { .client_key = path }, "for a client_certificate" },
+                { "http://h/", { .client_certificate = path }, "for https:// only" },
+        };
+        uv_loop_t loop;
+
+        ck_assert_int_eq(uv_loop_init(&loop), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct store *store;
+                const char *message = "";
+
+                ck_assert_int_eq(
+                        store_open_with(&loop, cases[i].url, &cases[i].access, &store, &message),
+                        -EINVAL);
+                ck_assert_msg(strstr(message, cases[i].message), "%s: %s", cases[i].url, message);
+        }
+        ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+END_TEST
+
 static void must_not_be_called(void *userdata, const struct store_read_result *result) {
         (void)userdata;
         (void)result;
@@ -524,5 +557,5 @@ RUNNER_MAIN("store/store_http", reads_ranges, faults_are_classed, works_after_ev
             retry_after_is_told, tags_tell_versions_apart, odd_names_come_back, loops_are_left_out,
             failed_listings_say_so, directory_that_fails_is_told, directory_is_asked_again,
             manifest_is_one_request, credentials_are_used_and_not_shown, host_name_is_resolved,
-            refusal_is_throttling, cancel_at_every_moment, close_at_every_moment,
-            idle_connections_are_closed)
+            refusal_is_throttling, useless_access_is_refused, cancel_at_every_moment,
+            close_at_every_moment, idle_connections_are_closed)
