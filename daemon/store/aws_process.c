@@ -26,6 +26,15 @@ static void run_free(struct aws_run *run) {
         free(run);
 }
 
+static void end(struct aws_run *run, struct credentials_value *take_value,
+                const struct store_failure *failure) {
+        aws_on_done *on_done = run->on_done;
+        void *userdata = run->userdata;
+
+        run_free(run);
+        on_done(userdata, take_value, failure);
+}
+
 /* Why there is no value. What it printed is never in it. */
 static void set_failure(const struct aws_run *run, const struct command_result *result,
                         struct store_failure *ret_failure) {
@@ -56,8 +65,7 @@ static void on_result(void *userdata, const struct command_result *result) {
                                         identity);
         if (r < 0)
                 set_failure(run, result, &failure);
-        run->on_done(run->userdata, r == 0 ? &value : NULL, r == 0 ? NULL : &failure);
-        run_free(run);
+        end(run, r == 0 ? &value : NULL, r == 0 ? NULL : &failure);
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,

@@ -34,6 +34,15 @@ static void run_free(struct aws_run *run) {
         free(run);
 }
 
+static void end(struct aws_run *run, struct credentials_value *take_value,
+                const struct store_failure *failure) {
+        aws_on_done *on_done = run->on_done;
+        void *userdata = run->userdata;
+
+        run_free(run);
+        on_done(userdata, take_value, failure);
+}
+
 /* What the session says counts before what older profiles say themselves. */
 static const char *find(const struct aws_context *context, const char *session, const char *key) {
         const char *value = session ? aws_profiles_get(context->profiles, "sso-session", session,
@@ -115,8 +124,7 @@ static void on_answer(void *userdata, const struct http_exchange_answer *answer)
         if (inner)
                 explicit_bzero(inner, strlen(inner));
         free(inner);
-        run->on_done(run->userdata, r == 0 ? &value : NULL, &failure);
-        run_free(run);
+        end(run, r == 0 ? &value : NULL, &failure);
 }
 
 static int ask(const struct aws_context *context, const struct sso *sso, const char *token,

@@ -125,6 +125,8 @@ static void set_failure(const struct aws_sts *sts, const struct http_exchange_an
 
 static void on_answer(void *userdata, const struct http_exchange_answer *reply) {
         struct aws_sts *sts = userdata;
+        aws_on_done *on_done = sts->on_done;
+        void *on_done_userdata = sts->userdata;
         struct store_failure failure = reply->failure;
         struct credentials_value value;
         bool well = failure.class == STORE_OK && reply->status == 200 &&
@@ -132,8 +134,8 @@ static void on_answer(void *userdata, const struct http_exchange_answer *reply) 
 
         if (!well && failure.class == STORE_OK)
                 set_failure(sts, reply, &failure);
-        sts->on_done(sts->userdata, well ? &value : NULL, &failure);
         sts_free(sts);
+        on_done(on_done_userdata, well ? &value : NULL, &failure);
 }
 
 /* ---- The request ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An exchange owns its URL, its client and a timer for the next try. It lives until both are
- * closed, which is after its callback.
+ * closed, which is after its callback: what it gives there is still its own.
  */
 #include "daemon/store/http_exchange.h"
 
@@ -30,6 +30,7 @@ struct http_exchange {
         unsigned tries, tries_most;
         uv_timer_t retry;
         unsigned open_handles;
+        bool is_over; /* it closes */
         void (*on_done)(void *userdata, const struct http_exchange_answer *answer);
         void *userdata;
 };
@@ -66,6 +67,7 @@ static void on_timer_closed(uv_handle_t *handle) {
 }
 
 static void exchange_close(struct http_exchange *exchange) {
+        exchange->is_over = true;
         uv_close((uv_handle_t *)&exchange->retry, on_timer_closed);
         http_client_close(exchange->client, on_client_closed, exchange);
 }
@@ -78,8 +80,8 @@ static void end(struct http_exchange *exchange, const struct store_failure *fail
                 .body_size = exchange->answer_size,
         };
 
-        exchange->on_done(exchange->userdata, &answer);
         exchange_close(exchange);
+        exchange->on_done(exchange->userdata, &answer);
 }
 
 static bool on_body(void *userdata, const struct http_answer *answer, const uint8_t *bytes,
@@ -245,5 +247,6 @@ int http_exchange_start(uv_loop_t *loop, const struct http_exchange_query *query
 }
 
 void http_exchange_cancel(struct http_exchange *exchange) {
+        MUST(!exchange->is_over);
         exchange_close(exchange);
 }

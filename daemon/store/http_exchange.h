@@ -36,8 +36,8 @@ struct http_exchange_answer {
 };
 
 /*
- * on_done is the last call; the exchange is freed after it. -EINVAL: not an http or https URL;
- * -ENOMEM. Redirects are not followed: what is asked for are secrets.
+ * on_done is the last call: the exchange is over then, and must not be cancelled any more. -EINVAL:
+ * not an http or https URL; -ENOMEM. Redirects are not followed: what is asked for are secrets.
  */
 int http_exchange_start(uv_loop_t *loop, const struct http_exchange_query *query,
                         void (*on_done)(void *userdata, const struct http_exchange_answer *answer),

@@ -15,6 +15,7 @@ struct store_read {
         struct http_read body;
         void (*on_done)(void *userdata, const struct store_read_result *result);
         void *userdata;
+        bool is_over; /* on_done is under way */
         char tag[64];
         size_t key_size;
         char key[];
@@ -24,11 +25,17 @@ static struct store_read *read_of(struct object_call *call) {
         return list_owner(call, struct store_read, call);
 }
 
-static struct store_read *store_read_free(struct store_read *read) {
-        object_call_deinit(&read->call);
+static void read_free(struct store_read *read) {
         http_read_deinit(&read->body);
         free(read);
-        return NULL;
+}
+
+/* The store may close in the callback, and must not find the call any more. */
+static void tell(struct store_read *read, const struct store_read_result *result) {
+        object_call_deinit(&read->call);
+        read->is_over = true;
+        read->on_done(read->userdata, result);
+        read_free(read);
 }
 
 static bool on_body(struct object_call *call, const struct http_answer *answer,
@@ -85,12 +92,12 @@ static void on_end(struct object_call *call, const struct http_answer *answer,
                             "The object is another version than the one listed: %s", thing);
                 result.size_bytes = 0;
         }
-        read->on_done(read->userdata, &result);
-        store_read_free(read);
+        tell(read, &result);
 }
 
 static void on_drop(struct object_call *call) {
-        store_read_free(read_of(call));
+        object_call_deinit(call);
+        read_free(read_of(call));
 }
 
 static int make(struct object_call *call, struct object_request *request) {
@@ -136,7 +143,7 @@ int object_read_start(struct store *store, const struct store_read_range *range,
         object_call_init(&read->call, objects, &call_type);
         r = object_call_start(&read->call);
         if (r < 0) {
-                store_read_free(read);
+                on_drop(&read->call);
                 return r;
         }
         *ret_read = read;
@@ -151,6 +158,7 @@ bool object_read_cancel(struct store_read *read, void (*on_released)(void *userd
                         void *userdata) {
         (void)on_released;
         (void)userdata;
-        store_read_free(read);
+        MUST(!read->is_over);
+        on_drop(&read->call);
         return true;
 }

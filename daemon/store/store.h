@@ -201,7 +201,8 @@ struct store_operations {
         void (*list_cancel)(struct store_list *list);
         /*
          * Reads a range. Fewer bytes are no error where the object ends. Status, Content-Range and
-         * length of the answer are checked. The range and its name are borrowed for the call.
+         * length of the answer are checked. The range and its name are borrowed for the call. With
+         * on_done the read is over and must not be cancelled; the store may be closed in it.
          */
         int (*read)(struct store *store, const struct store_read_range *range,
                     void (*on_done)(void *userdata, const struct store_read_result *result),

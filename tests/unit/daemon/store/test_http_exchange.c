@@ -2,8 +2,11 @@
 #include "daemon/store/http_exchange.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "tests/unit/daemon/store/fault_server.h"
@@ -181,6 +184,37 @@ START_TEST(cancel_at_every_moment) {
 }
 END_TEST
 
+static void cancel_what_is_over(void *userdata, const struct http_exchange_answer *answer) {
+        (void)answer;
+        http_exchange_cancel(*(struct http_exchange **)userdata);
+}
+
+/* Whoever is told has nothing left to cancel: that is found at once, and not as a handle that is
+ * closed twice. */
+START_TEST(nothing_is_left_to_cancel_in_the_end) {
+        struct http_exchange *exchange;
+        char url[256];
+        pid_t child;
+        int status;
+
+        begin();
+        snprintf(url, sizeof(url), "%s/token", server.url);
+        child = fork();
+        if (child == 0) {
+                close(STDERR_FILENO);
+                uv_loop_fork(&loop);
+                http_exchange_start(&loop, &(struct http_exchange_query){ .url = url },
+                                    cancel_what_is_over, &exchange, &exchange);
+                uv_run(&loop, UV_RUN_DEFAULT);
+                _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        end();
+}
+END_TEST
+
 RUNNER_MAIN("store/http_exchange", answer_comes_whole, method_headers_and_body_are_sent,
             passing_failures_are_tried_again, redirects_are_not_followed,
-            what_is_no_answer_is_a_failure, cancel_at_every_moment)
+            what_is_no_answer_is_a_failure, cancel_at_every_moment,
+            nothing_is_left_to_cancel_in_the_end)

@@ -612,6 +612,102 @@ START_TEST(missing_credentials_say_so_and_heal) {
 }
 END_TEST
 
+static void on_store_closed(void *userdata) {
+        *(bool *)userdata = true;
+}
+
+static void close_in_read(void *userdata, const struct store_read_result *result) {
+        bool *closed = userdata;
+
+        ck_assert_int_eq(result->failure.class, STORE_OK);
+        harness.store->operations->close(harness.store, on_store_closed, closed);
+}
+
+static void close_in_list(void *userdata, const struct store_failure *failure,
+                          const struct store_list_counts *counts) {
+        (void)failure;
+        (void)counts;
+        harness.store->operations->close(harness.store, on_store_closed, userdata);
+}
+
+static void close_in_row(void *userdata, const struct store_row *row) {
+        (void)row;
+        harness.store->operations->close(harness.store, on_store_closed, userdata);
+}
+
+static void must_not_end(void *userdata, const struct store_failure *failure,
+                         const struct store_list_counts *counts) {
+        (void)userdata;
+        (void)failure;
+        (void)counts;
+        ck_abort_msg("told after the store was closed");
+}
+
+static void list_with(const struct store_list_callbacks *callbacks, bool *closed) {
+        struct store_list *list;
+
+        ck_assert_int_eq(
+                harness.store->operations->list(harness.store, NULL, callbacks, closed, &list), 0);
+}
+
+static void read_and_close(bool *closed) {
+        static uint8_t buffers[2][100];
+        struct store_read_range range = { .name = "a.tfevents",
+                                          .name_size = 10,
+                                          .size_bytes = sizeof(buffers[0]) };
+        struct store_read *reads[2];
+
+        for (size_t i = 0; i < ARRAY_SIZE(reads); i++) {
+                range.buffer = buffers[i];
+                ck_assert_int_eq(harness.store->operations->read(harness.store, &range,
+                                                                 close_in_read, closed, &reads[i]),
+                                 0);
+        }
+}
+
+/* In each callback, while others are under way. */
+START_TEST(a_store_closes_inside_of_callbacks) {
+        static const struct store_list_callbacks lists[] = {
+                { ignore_row, ignore_unreadable, close_in_list, NULL },
+                { close_in_row, ignore_unreadable, must_not_end, NULL },
+        };
+
+        fault_server_start(&server);
+        test_file_write(server.root, "exp/a.tfevents", 10000);
+        write_page("first", "K 5 exp/a.tfevents\nK 5 exp/b.tfevents\nE\n");
+        for (size_t i = 0; i <= ARRAY_SIZE(lists); i++) {
+                bool closed = false;
+
+                open_store();
+                if (i < ARRAY_SIZE(lists))
+                        list_with(&lists[i], &closed);
+                else
+                        read_and_close(&closed);
+                uv_run(&harness.loop, UV_RUN_DEFAULT);
+                ck_assert(closed);
+                ck_assert_int_eq(uv_loop_close(&harness.loop), 0);
+        }
+        fault_server_stop(&server);
+}
+END_TEST
+
+/* Credentials fail: everybody who waits is told, and the first one closes the store. */
+START_TEST(a_store_closes_when_there_are_no_credentials) {
+        static const struct store_list_callbacks callbacks = { ignore_row, ignore_unreadable,
+                                                               close_in_list, NULL };
+        bool closed = false;
+
+        begin();
+        issuer_fails = true;
+        list_with(&callbacks, &closed);
+        list_with(&callbacks, &closed);
+        uv_run(&harness.loop, UV_RUN_DEFAULT);
+        ck_assert(closed);
+        ck_assert_int_eq(uv_loop_close(&harness.loop), 0);
+        fault_server_stop(&server);
+}
+END_TEST
+
 /* Whatever the moment: while credentials are waited for, and in each state of a request. */
 START_TEST(close_at_every_moment) {
         fault_server_start(&server);
@@ -654,4 +750,5 @@ RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_as
             reads_are_ranged_and_guarded, other_versions_are_noticed,
             waiting_reads_are_not_asked_for_twice, refused_credentials_are_replaced_once,
             what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
+            a_store_closes_inside_of_callbacks, a_store_closes_when_there_are_no_credentials,
             close_at_every_moment)
