@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An exchange owns its URL, its client and a timer for the next try. It lives until both are
- * closed, which is after its callback: what it gives there is still its own.
+ * An exchange owns its URL, its client, a timer for the next try and one for the end of its
+ * patience. It lives until all are closed, which is after its callback: what it gives there is still its own.
  */
 #include "daemon/store/http_exchange.h"
 
@@ -9,12 +9,15 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/store/backoff.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/http_client.h"
 
 #define EXCHANGE_TIMEOUT_MS 5000
-#define EXCHANGE_TRIES 3
-#define EXCHANGE_BACKOFF_MS 100 /* twice as much after each try */
+#define EXCHANGE_DEADLINE_MS 30000
+#define EXCHANGE_TRIES 4
+#define EXCHANGE_BACKOFF_MS 200
+#define EXCHANGE_BACKOFF_MOST_MS 5000
 
 struct http_exchange {
         uv_loop_t *loop;
@@ -27,8 +30,10 @@ struct http_exchange {
         bool has_body;
         char *answer; /* what came, NUL-terminated; NULL: nothing */
         size_t answer_size, answer_space;
-        unsigned tries, tries_most;
-        uv_timer_t retry;
+        unsigned tries, tries_most, deadline_ms, backoff_ms;
+        uint64_t *requests;
+        struct backoff backoff;
+        uv_timer_t retry, deadline;
         unsigned open_handles;
         bool is_over; /* it closes */
         void (*on_done)(void *userdata, const struct http_exchange_answer *answer);
@@ -69,6 +74,7 @@ static void on_timer_closed(uv_handle_t *handle) {
 static void exchange_close(struct http_exchange *exchange) {
         exchange->is_over = true;
         uv_close((uv_handle_t *)&exchange->retry, on_timer_closed);
+        uv_close((uv_handle_t *)&exchange->deadline, on_timer_closed);
         http_client_close(exchange->client, on_client_closed, exchange);
 }
 
@@ -129,6 +135,19 @@ static void on_retry(uv_timer_t *timer) {
         }
 }
 
+/* A server that trickles is alive for ever. */
+static void on_deadline(uv_timer_t *timer) {
+        struct http_exchange *exchange = timer->data;
+        struct store_failure failure;
+
+        if (exchange->request)
+                http_request_cancel(steal_pointer(&exchange->request));
+        failure_set(&failure, STORE_TRANSIENT, "timeout", "No whole answer in %u ms: %s%.*s",
+                    exchange->deadline_ms, exchange->url.endpoint,
+                    (int)strcspn(exchange->target, "?"), exchange->target);
+        end(exchange, &failure, 0);
+}
+
 static void on_answer(void *userdata, const struct http_answer *answer,
                       const struct store_failure *transport) {
         struct http_exchange *exchange = userdata;
@@ -136,8 +155,9 @@ static void on_answer(void *userdata, const struct http_answer *answer,
         exchange->request = NULL;
         if (exchange->tries < exchange->tries_most && is_worth_a_try(transport, answer->status))
                 uv_timer_start(&exchange->retry, on_retry,
-                               max_u64((uint64_t)EXCHANGE_BACKOFF_MS << (exchange->tries - 1),
-                                       min_u64(answer->retry_after_ms, 5000)),
+                               backoff_next_ms(&exchange->backoff, exchange->backoff_ms,
+                                               EXCHANGE_BACKOFF_MOST_MS) +
+                                       min_u64(answer->retry_after_ms, EXCHANGE_BACKOFF_MOST_MS),
                                0);
         else
                 end(exchange, transport, answer->status);
@@ -156,6 +176,8 @@ static int ask(struct http_exchange *exchange) {
 
         exchange->answer_size = 0;
         exchange->tries++;
+        if (exchange->requests)
+                ++*exchange->requests;
         return http_client_send(exchange->client, &query, &handler, exchange, &exchange->request);
 }
 
@@ -225,6 +247,10 @@ int http_exchange_start(uv_loop_t *loop, const struct http_exchange_query *query
         options.no_credentials = true;
         exchange->loop = loop;
         exchange->tries_most = query->tries ? query->tries : EXCHANGE_TRIES;
+        exchange->deadline_ms = query->deadline_ms ? query->deadline_ms : EXCHANGE_DEADLINE_MS;
+        exchange->backoff_ms = query->backoff_ms ? query->backoff_ms : EXCHANGE_BACKOFF_MS;
+        exchange->requests = query->requests;
+        backoff_init(&exchange->backoff, uv_hrtime());
         exchange->on_done = on_done;
         exchange->userdata = userdata;
         r = copy_query(exchange, query);
@@ -235,8 +261,10 @@ int http_exchange_start(uv_loop_t *loop, const struct http_exchange_query *query
                 return r;
         }
         uv_timer_init(loop, &exchange->retry);
-        exchange->retry.data = exchange;
-        exchange->open_handles = 2;
+        uv_timer_init(loop, &exchange->deadline);
+        exchange->retry.data = exchange->deadline.data = exchange;
+        exchange->open_handles = 3;
+        uv_timer_start(&exchange->deadline, on_deadline, exchange->deadline_ms, 0);
         r = ask(exchange);
         if (r < 0) {
                 exchange_close(exchange);

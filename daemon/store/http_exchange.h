@@ -22,9 +22,13 @@ struct http_exchange_query {
         const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
         const void *body;           /* NULL: none */
         size_t body_size;
-        unsigned timeout_ms; /* of each try, between two signs of life; 0: 5000 */
-        unsigned tries;      /* after failures of transport, 429 and 5xx; 0: 3 */
-        bool no_proxy;       /* a server of this machine or link, which no proxy can reach */
+        unsigned timeout_ms;  /* of each try, between two signs of life; 0: 5000 */
+        unsigned deadline_ms; /* of all tries together, whatever comes meanwhile; 0: 30000 */
+        unsigned tries;       /* after failures of transport, 429 and 5xx; 0: 4 */
+        unsigned backoff_ms;  /* bound of the wait before the second try (backoff.h); 0: 200 */
+        bool no_proxy;        /* a server of this machine or link, which no proxy can reach */
+        /* counts each request that is sent; it must live as long as the exchange. NULL: nobody */
+        uint64_t *requests;
 };
 
 /* Borrowed for the callback. */

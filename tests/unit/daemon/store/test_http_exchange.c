@@ -23,6 +23,7 @@ struct outcome {
 };
 
 static struct outcome outcome;
+static uint64_t sent;
 
 static void begin(void) {
         fault_server_start(&server);
@@ -63,7 +64,8 @@ static void get(const char *path) {
         char url[256];
 
         snprintf(url, sizeof(url), "%s%s", server.url, path);
-        ask(&(struct http_exchange_query){ .url = url, .timeout_ms = 1000 });
+        ask(&(struct http_exchange_query){
+                .url = url, .timeout_ms = 1000, .tries = 3, .backoff_ms = 1, .requests = &sent });
 }
 
 START_TEST(answer_comes_whole) {
@@ -122,10 +124,35 @@ START_TEST(passing_failures_are_tried_again) {
         get("/token");
         ck_assert_int_eq(outcome.answer.status, 500);
         ck_assert_uint_eq(fault_server_requests(&server, NULL), 3);
+        ck_assert_uint_eq(sent, 9);
         fault_server_order(&server, "[{'reset':true},{'fault':'status','status':403}]");
         get("/token");
         ck_assert_int_eq(outcome.answer.status, 403);
         ck_assert_uint_eq(fault_server_requests(&server, NULL), 1);
+        end();
+}
+END_TEST
+
+/* Signs of life are no answer: bytes that trickle, an answer between two tries. */
+START_TEST(patience_ends) {
+        static const char *const faults[] = {
+                "[{'reset':true},{'fault':'trickle','piece':1,'ms':20}]",
+                "[{'reset':true},{'fault':'status','status':503,'retry_after':'5'}]",
+                "[{'reset':true},{'fault':'silent'}]",
+        };
+        char url[256];
+
+        begin();
+        snprintf(url, sizeof(url), "%s/token?key=secret", server.url);
+        for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+                fault_server_order(&server, faults[i]);
+                ask(&(struct http_exchange_query){ .url = url, .deadline_ms = 100 });
+                ck_assert_int_eq(outcome.answer.failure.class, STORE_TRANSIENT);
+                ck_assert_str_eq(outcome.answer.failure.code, "timeout");
+                ck_assert_ptr_nonnull(strstr(outcome.answer.failure.message, "100 ms"));
+                ck_assert_ptr_null(strstr(outcome.answer.failure.message, "secret"));
+                ck_assert_uint_eq(fault_server_requests(&server, NULL), 1);
+        }
         end();
 }
 END_TEST
@@ -215,6 +242,6 @@ START_TEST(nothing_is_left_to_cancel_in_the_end) {
 END_TEST
 
 RUNNER_MAIN("store/http_exchange", answer_comes_whole, method_headers_and_body_are_sent,
-            passing_failures_are_tried_again, redirects_are_not_followed,
+            passing_failures_are_tried_again, patience_ends, redirects_are_not_followed,
             what_is_no_answer_is_a_failure, cancel_at_every_moment,
             nothing_is_left_to_cancel_in_the_end)
