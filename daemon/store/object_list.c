@@ -10,15 +10,23 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/store/backoff.h"
 #include "daemon/store/event_name.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/object_call.h"
 
 #define OBJECT_LIST_TRIES 4
-#define OBJECT_LIST_BACKOFF_MS 50 /* twice as much after each try */
+#define OBJECT_LIST_BACKOFF_MS 100 /* bound of the wait after the first failure */
+#define OBJECT_LIST_BACKOFF_MOST_MS 5000
 #define OBJECT_LIST_ERROR_MOST_BYTES (256u << 10)
 #define OBJECT_LIST_ERROR_KEPT_BYTES (16u << 10)
 #define OBJECT_LIST_PAGE_MOST_BYTES (64u << 20)
+
+/* A name that outlives its page. */
+struct kept_name {
+        char *bytes;
+        size_t size, space;
+};
 
 struct store_list {
         struct object_call call;
@@ -29,9 +37,11 @@ struct store_list {
                         const char *last_name, size_t size);
         char *prefix, *after, *until; /* whole keys; NULL: not given */
         size_t prefix_size, until_size;
-        bool is_past;   /* the last one wanted has come, or one behind it */
-        char *last_key; /* of the page, and how long; only if somebody wants to know */
-        size_t last_size, last_space;
+        bool is_past;            /* the last one wanted has come, or one behind it */
+        struct kept_name last;   /* key of the page; only if somebody wants to know */
+        struct kept_name here;   /* the greatest name of the page, size 0: none yet */
+        struct kept_name before; /* and that of the pages before */
+        unsigned still_pages;    /* in a row that had no greater one */
         bool one_level;
         char *token;    /* of the page that is asked for; NULL: the first */
         void *page;     /* NULL: none */
@@ -42,6 +52,7 @@ struct store_list {
         uint64_t page_bytes;
         struct store_list_counts counts;
         unsigned tries;
+        struct backoff backoff;
         uv_timer_t *retry; /* freed when it is closed */
         unsigned calls;    /* of the listener that are under way: it may cancel in them */
         bool cancelled;
@@ -53,7 +64,9 @@ static void list_free(struct store_list *list) {
         free(list->prefix);
         free(list->after);
         free(list->until);
-        free(list->last_key);
+        free(list->last.bytes);
+        free(list->here.bytes);
+        free(list->before.bytes);
         free(list->token);
         free(list->body);
         free(list);
@@ -121,20 +134,29 @@ static bool is_in_range(struct store_list *list, const char *key, size_t size) {
         return order <= 0;
 }
 
-/* Without memory the last key stays an earlier one, which is as good. */
-static void note_last(struct store_list *list, const char *key, size_t size) {
-        if (!list->on_page)
-                return;
-        if (size > list->last_space) {
-                char *longer = realloc(list->last_key, 2 * size);
+/* Without memory it stays an earlier one, which is as good. */
+static void keep_name(struct kept_name *kept, const char *bytes, size_t size) {
+        if (size > kept->space) {
+                char *longer = realloc(kept->bytes, 2 * size);
 
                 if (!longer)
                         return;
-                list->last_key = longer;
-                list->last_space = 2 * size;
+                kept->bytes = longer;
+                kept->space = 2 * size;
         }
-        memcpy(list->last_key, key, size);
-        list->last_size = size;
+        memcpy(kept->bytes, bytes, size);
+        kept->size = size;
+}
+
+static bool is_behind(const char *bytes, size_t size, const struct kept_name *other) {
+        int order = other->size ? memcmp(bytes, other->bytes, min_u64(size, other->size)) : 1;
+
+        return order ? order > 0 : size > other->size;
+}
+
+static void note_name(struct store_list *list, const char *name, size_t size) {
+        if (is_behind(name, size, &list->here))
+                keep_name(&list->here, name, size);
 }
 
 static void on_object(void *userdata, const struct object_row *row) {
@@ -149,7 +171,9 @@ static void on_object(void *userdata, const struct object_row *row) {
         if (list->cancelled || !is_in_range(list, row->key, row->key_size))
                 return;
         list->counts.objects++;
-        note_last(list, row->key, row->key_size);
+        note_name(list, row->key, row->key_size);
+        if (list->on_page)
+                keep_name(&list->last, row->key, row->key_size);
         if (row->key_size <= store->prefix_size ||
             memcmp(row->key, store->prefix, store->prefix_size) != 0 || is_marker(row) ||
             memchr(row->key, '\0', row->key_size))
@@ -166,7 +190,10 @@ static void on_prefix(void *userdata, const char *prefix, size_t size) {
         struct store_list *list = userdata;
         const struct object_store *store = list->store;
 
-        if (list->cancelled || size <= store->prefix_size + 1 || prefix[size - 1] != '/' ||
+        if (list->cancelled)
+                return;
+        note_name(list, prefix, size);
+        if (size <= store->prefix_size + 1 || prefix[size - 1] != '/' ||
             memcmp(prefix, store->prefix, store->prefix_size) != 0 || memchr(prefix, '\0', size))
                 return;
         if (list->callbacks.on_directory)
@@ -262,10 +289,25 @@ static bool tell_page(struct store_list *list) {
         size_t prefix_size = list->store->prefix_size;
 
         enter(list);
-        if (list->on_page && list->last_size > prefix_size)
-                list->on_page(list->userdata, &list->counts, list->last_key + prefix_size,
-                              list->last_size - prefix_size);
+        if (list->on_page && list->last.size > prefix_size)
+                list->on_page(list->userdata, &list->counts, list->last.bytes + prefix_size,
+                              list->last.size - prefix_size);
         return leave(list);
+}
+
+/* False: the page led nowhere, once too often. */
+static bool moves_on(struct store_list *list) {
+        struct kept_name here = list->here;
+
+        if (here.size && is_behind(here.bytes, here.size, &list->before))
+                list->still_pages = 0;
+        else
+                list->still_pages++;
+        if (here.size) {
+                list->here = list->before;
+                list->before = here;
+        }
+        return list->still_pages <= OBJECT_LIST_STILL_PAGES_MOST;
 }
 
 static void page_ended(struct store_list *list) {
@@ -282,7 +324,8 @@ static void page_ended(struct store_list *list) {
                 free(token);
                 return;
         }
-        if (r == 0 && token && list->token && strcmp(token, list->token) == 0)
+        if (r == 0 && token &&
+            ((list->token && strcmp(token, list->token) == 0) || !moves_on(list)))
                 r = -EBADMSG; /* the same page again and again */
         if (r < 0) {
                 free(token);
@@ -297,6 +340,7 @@ static void page_ended(struct store_list *list) {
         free(list->token);
         list->token = token;
         list->tries = 0;
+        backoff_reset(&list->backoff);
         list->call.refreshed = false;
         list->call.learned = 0;
         if (tell_page(list))
@@ -362,6 +406,7 @@ static int ask(struct store_list *list) {
         list->page_error = 0;
         list->body_size = 0;
         list->page_bytes = 0;
+        list->here.size = 0;
         list->counts.requests++;
         list->counts.repeated += list->tries > 0;
         return object_call_start(&list->call);
@@ -389,8 +434,9 @@ static void fail(struct store_list *list, const struct store_failure *failure) {
                 return;
         }
         uv_timer_start(list->retry, on_retry,
-                       max_u64((uint64_t)OBJECT_LIST_BACKOFF_MS << list->tries,
-                               min_u64(failure->retry_after_ms, 5000)),
+                       backoff_next_ms(&list->backoff, OBJECT_LIST_BACKOFF_MS,
+                                       OBJECT_LIST_BACKOFF_MOST_MS) +
+                               min_u64(failure->retry_after_ms, OBJECT_LIST_BACKOFF_MOST_MS),
                        0);
 }
 
@@ -437,6 +483,7 @@ int object_list_start(struct store *store, const struct store_list_range *range,
                 return -ENOMEM;
         list->store = objects;
         list->callbacks = *callbacks;
+        backoff_init(&list->backoff, uv_hrtime() ^ (uint64_t)(uintptr_t)list);
         list->userdata = userdata;
         object_call_init(&list->call, objects, &call_type);
         list->retry = malloc(sizeof(*list->retry));

@@ -14,12 +14,16 @@
 
 #include "common/base.h"
 #include "daemon/store/failure.h"
+#include "daemon/store/object_list.h"
 #include "tests/unit/daemon/store/fault_server.h"
 #include "tests/unit/daemon/store/store_harness.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 /* ---- A dialect ---- */
+
+/* Tokens "+1", "+2", ... that were handed out for "+": so many lead to the page "still", then "last". */
+static unsigned tokens, still_pages;
 
 struct plain_page {
         struct object_page_events events;
@@ -92,6 +96,11 @@ static int plain_page_end(void *userdata, char **ret_token) {
 
         if (!page->complete)
                 return -EBADMSG;
+        if (page->token && strcmp(page->token, "+") == 0) {
+                free(page->token);
+                page->token = NULL;
+                return asprintf(ret_token, "+%u", ++tokens) < 0 ? -ENOMEM : 0;
+        }
         *ret_token = steal_pointer(&page->token);
         return 0;
 }
@@ -112,7 +121,10 @@ static int plain_list_request(struct object_store *store, const struct object_li
                  place->after ? place->after : "", place->until ? place->until : "");
         request->target = NULL;
         return asprintf(&request->target, "/pages/%s.tfevents",
-                        place->token ? place->token : "first") < 0
+                        !place->token                                        ? "first"
+                        : place->token[0] != '+'                             ? place->token
+                        : strtoul(place->token + 1, NULL, 10) <= still_pages ? "still"
+                                                                             : "last") < 0
                        ? -ENOMEM
                        : 0;
 }
@@ -273,7 +285,7 @@ static void open_store(void) {
         struct credentials *credentials;
         const char *message = "";
 
-        issued = refresh_after = 0;
+        issued = refresh_after = tokens = 0;
         issuer_fails = file_has_changed = false;
         memset(&harness, 0, sizeof(harness));
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
@@ -359,6 +371,41 @@ START_TEST(listings_fail_in_the_end) {
         ck_assert_int_eq(harness.failure.class, STORE_PERMANENT);
         ck_assert_str_eq(harness.failure.code, "403");
         ck_assert_uint_eq(harness.requests, 1);
+        end();
+}
+END_TEST
+
+/* Every page leads to another one, by a token that was never there. */
+START_TEST(listings_that_go_in_circles_end) {
+        static const char *const pages[] = { "E\n", "K 5 exp/a.tfevents\nE\n", "P exp/a/\nE\n" };
+
+        begin();
+        write_page("first", "K 5 exp/a/b.tfevents\nT +\nE\n");
+        still_pages = UINT_MAX;
+        for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
+                char text[64];
+
+                snprintf(text, sizeof(text), "T +\n%s", pages[i]);
+                write_page("still", text);
+                store_harness_list(&harness);
+                ck_assert_str_eq(harness.failure.code, "bad-listing");
+                ck_assert_uint_ge(harness.requests, OBJECT_LIST_STILL_PAGES_MOST);
+                ck_assert_uint_le(harness.requests, OBJECT_LIST_STILL_PAGES_MOST + 10);
+        }
+        end();
+}
+END_TEST
+
+/* As many as there may be, and then names again. */
+START_TEST(empty_pages_are_no_end) {
+        begin();
+        write_page("first", "K 5 exp/a.tfevents\nT +\nE\n");
+        write_page("still", "T +\nE\n");
+        write_page("last", "K 5 exp/b.tfevents\nE\n");
+        still_pages = OBJECT_LIST_STILL_PAGES_MOST;
+        store_harness_list(&harness);
+        ck_assert_int_eq(harness.failure.class, STORE_OK);
+        ck_assert_uint_eq(harness.row_count, 2);
         end();
 }
 END_TEST
@@ -746,7 +793,8 @@ START_TEST(close_at_every_moment) {
 END_TEST
 
 RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_asked_again,
-            listings_fail_in_the_end, ranges_and_levels_are_asked_for, a_range_ends_where_it_should,
+            listings_fail_in_the_end, listings_that_go_in_circles_end, empty_pages_are_no_end,
+            ranges_and_levels_are_asked_for, a_range_ends_where_it_should,
             reads_are_ranged_and_guarded, other_versions_are_noticed,
             waiting_reads_are_not_asked_for_twice, refused_credentials_are_replaced_once,
             what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
