@@ -21,6 +21,7 @@ struct command {
         uv_timer_t timer;
         unsigned open_handles, open_pipes;
         bool exited, told;
+        bool line_ended; /* of what it says: the next byte begins another one */
         struct command_result result;
         char *bytes; /* output */
         size_t size;
@@ -117,10 +118,13 @@ static void keep_words(struct command *command, const char *bytes, size_t size) 
         for (size_t i = 0; i < size; i++) {
                 size_t length = strlen(words);
 
-                if (bytes[i] == '\n' || bytes[i] == '\0')
+                if (bytes[i] == '\n' || bytes[i] == '\r')
+                        command->line_ended = true;
+                if (bytes[i] == '\n' || bytes[i] == '\r' || bytes[i] == '\0')
                         continue;
-                if (i > 0 && bytes[i - 1] == '\n')
+                if (command->line_ended)
                         length = 0;
+                command->line_ended = false;
                 if (length < sizeof(command->result.words) - 1) {
                         words[length] = bytes[i];
                         words[length + 1] = '\0';
