@@ -136,7 +136,7 @@ static void on_run(void *userdata, const json_t *row) {
 
 struct requests {
         const struct hr_connection *connection;
-        int64_t list, read, excluded;
+        int64_t list, read, credentials, excluded;
         int64_t list_repeated, read_repeated; /* of them: asked before, in vain or too late */
         bool is_remote;
         double cost_usd;
@@ -171,6 +171,7 @@ static void on_source(void *userdata, const json_t *row) {
         requests->is_remote |= url && source_url_has_scheme(url);
         requests->list += json_integer_value(json_object_get(counts, "list"));
         requests->read += json_integer_value(json_object_get(counts, "read"));
+        requests->credentials += json_integer_value(json_object_get(counts, "credentials"));
         requests->list_repeated += json_integer_value(json_object_get(repeated, "list"));
         requests->read_repeated += json_integer_value(json_object_get(repeated, "read"));
         requests->excluded += json_integer_value(json_object_get(row, "excluded"));
@@ -196,6 +197,8 @@ static void print_totals(const struct listing *listing, const struct requests *r
                is_remote             ? "GET"
                : requests->read == 1 ? "read"
                                      : "reads");
+        if (requests->credentials)
+                printf(" + %s for credentials", human_count(read, requests->credentials));
         if (requests->list_repeated + requests->read_repeated > 0)
                 printf(", %s of them asked again",
                        human_count(read, requests->list_repeated + requests->read_repeated));
@@ -231,13 +234,14 @@ static json_t *name_json(const char *name) {
 static int print_json(const struct listing *listing, const struct requests *requests) {
         int r;
         json_t *object = json_pack(
-                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:{s:I, s:I}}}", "source",
-                name_json(hr_source(requests->connection)), "prefix",
+                "{s:o, s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:{s:I, s:I}}}",
+                "source", name_json(hr_source(requests->connection)), "prefix",
                 name_json(hr_prefix(listing->connection)), "runs", listing->rows, "files",
                 (json_int_t)listing->files, "size_bytes", (json_int_t)listing->size_bytes,
                 "records", (json_int_t)listing->records, "damaged", (json_int_t)listing->damaged,
                 "excluded", (json_int_t)requests->excluded, "requests", "list",
-                (json_int_t)requests->list, "read", (json_int_t)requests->read, "repeated", "list",
+                (json_int_t)requests->list, "read", (json_int_t)requests->read, "credentials",
+                (json_int_t)requests->credentials, "repeated", "list",
                 (json_int_t)requests->list_repeated, "read", (json_int_t)requests->read_repeated);
 
         if (requests->cost)

@@ -30,8 +30,10 @@ const struct config_key config_keys[] = {
           .type = CONFIG_TYPE_SOURCES,
           .offset = FIELD(sources),
           .help = "What is watched: URLs and paths, or objects with url, and name, include, "
-                  "exclude or since, and for s3:// endpoint, region, profile, anonymous or "
-                  "requester_pays, for http:// bearer_file, client_certificate or client_key." },
+                  "exclude or since, for buckets and containers anonymous, for s3:// endpoint, "
+                  "region, "
+                  "profile or requester_pays, for http:// bearer_file, client_certificate or "
+                  "client_key." },
         { .name = "socket",
           .type = CONFIG_TYPE_PATH,
           .offset = FIELD(socket),

@@ -56,46 +56,48 @@ static void on_answer(void *userdata, const struct http_exchange_answer *answer)
                 return;
         }
         if (failure.class == STORE_OK)
-                failure_set(&failure, STORE_PERMANENT, "container",
+                failure_set(&failure, aws_failure_class(answer->status, NULL), "container",
                             "The container's credentials endpoint answered %ld with no credentials",
                             answer->status);
         run.on_done(run.userdata, NULL, &failure);
 }
 
 /* The header's value, the caller's to free. The file is read each time: its token changes. */
-static int authorization(char **ret_header, char why[AWS_WHY_BYTES]) {
+static int authorization(const struct aws_context *context, char **ret_header,
+                         char why[CREDENTIALS_WHY_BYTES]) {
         const char *path = aws_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
         const char *plain = aws_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
-        CLEANUP(freep) char *text = NULL;
-        int r;
+        char *text = NULL;
+        int r = path ? secret_file_read(path, &text, NULL) : 0;
 
         *ret_header = NULL;
-        if (path && (r = aws_read_file(path, &text)) < 0) {
-                snprintf(why, AWS_WHY_BYTES, "%s: %s", path, strerror(-r));
-                return AWS_BROKEN;
+        if (r < 0) {
+                secret_watch_add(context->watch, path);
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s: %s", path, strerror(-r));
+                return CREDENTIALS_BROKEN;
         }
         if (text)
                 text[strcspn(text, "\r\n")] = '\0';
         if (!text && !plain)
                 return 0;
         r = asprintf(ret_header, "Authorization: %s", text ? text : plain) < 0 ? -ENOMEM : 0;
-        if (text)
-                explicit_bzero(text, strlen(text));
+        secret_free(text);
         return r;
 }
 
-static int make_url(char **ret_url, char why[AWS_WHY_BYTES]) {
+static int make_url(char **ret_url, char why[CREDENTIALS_WHY_BYTES]) {
         const char *relative = aws_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
         const char *full = aws_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 
         if (!relative && !full) {
-                snprintf(why, AWS_WHY_BYTES, "AWS_CONTAINER_CREDENTIALS_FULL_URI is not set");
-                return AWS_ABSENT;
+                snprintf(why, CREDENTIALS_WHY_BYTES,
+                         "AWS_CONTAINER_CREDENTIALS_FULL_URI is not set");
+                return CREDENTIALS_ABSENT;
         }
         if (!relative && !is_allowed(full)) {
-                snprintf(why, AWS_WHY_BYTES,
+                snprintf(why, CREDENTIALS_WHY_BYTES,
                          "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine");
-                return AWS_BROKEN;
+                return CREDENTIALS_BROKEN;
         }
         if (asprintf(ret_url, "%s%s", relative ? CONTAINER_HOST : "", relative ? relative : full) <
             0) {
@@ -106,7 +108,7 @@ static int make_url(char **ret_url, char why[AWS_WHY_BYTES]) {
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                  struct aws_run **ret_run) {
         CLEANUP(freep) char *url = NULL, *header = NULL;
         const char *headers[2] = { NULL, NULL };
@@ -115,7 +117,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (r == 0)
-                r = authorization(&header, why);
+                r = authorization(context, &header, why);
         if (r != 0)
                 return r;
         run = calloc(1, sizeof(*run));
@@ -128,7 +130,8 @@ static int start(const struct aws_context *context, struct credentials_value *re
                                 &(struct http_exchange_query){ .url = url,
                                                                .headers = headers,
                                                                .timeout_ms = CONTAINER_TIMEOUT_MS,
-                                                               .no_proxy = true },
+                                                               .no_proxy = true,
+                                                               .requests = context->requests },
                                 on_answer, run, &run->exchange);
         if (header)
                 explicit_bzero(header, strlen(header));
@@ -137,7 +140,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
                 return r;
         }
         *ret_run = run;
-        return AWS_RUNNING;
+        return CREDENTIALS_RUNNING;
 }
 
 static void cancel(struct aws_run *run) {

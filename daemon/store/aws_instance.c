@@ -19,6 +19,7 @@
 
 struct aws_run {
         uv_loop_t *loop;
+        uint64_t *requests; /* as that of the context */
         struct http_exchange *exchange;
         char *endpoint;
         char *token_header; /* NULL: not there yet */
@@ -52,11 +53,22 @@ static void fail_errno(struct aws_run *run, int error) {
         end(run, NULL, &failure);
 }
 
-/* Nobody there, or no role: the next source may have credentials. */
-static void absent(struct aws_run *run, const char *why, long status) {
+/*
+ * Nobody there, or no role: the next source may have credentials. A service that is there and fails
+ * is no reason to look elsewhere. Answers for somebody in a container end at the instance, which
+ * looks like silence.
+ */
+static void absent(struct aws_run *run, const char *why,
+                   const struct http_exchange_answer *answer) {
+        bool is_silent = strcmp(answer->failure.code, "timeout") == 0;
+        bool passes = answer->failure.class == STORE_OK &&
+                      aws_failure_class(answer->status, NULL) == STORE_TRANSIENT;
         struct store_failure failure;
 
-        failure_set(&failure, STORE_OK, "", "%s at %s (%ld)", why, run->endpoint, status);
+        failure_set(&failure, passes ? STORE_TRANSIENT : STORE_OK, passes ? "instance" : "",
+                    "%s at %s (%s%.0ld)%s", why, run->endpoint, answer->failure.code,
+                    answer->status,
+                    is_silent ? "; in a container it may be the hop limit, which must be 2" : "");
         end(run, NULL, &failure);
 }
 
@@ -77,7 +89,8 @@ static int ask(struct aws_run *run, const char *method, const char *path, const 
                                                                   .body = method ? "" : NULL,
                                                                   .timeout_ms = INSTANCE_TIMEOUT_MS,
                                                                   .tries = INSTANCE_TRIES,
-                                                                  .no_proxy = true },
+                                                                  .no_proxy = true,
+                                                                  .requests = run->requests },
                                    on_answer, run, &run->exchange);
 }
 
@@ -109,7 +122,7 @@ static void on_role(void *userdata, const struct http_exchange_answer *answer) {
         int r;
 
         if (answer->failure.class != STORE_OK || answer->status != 200 || !answer->body[0]) {
-                absent(run, "the instance has no role", answer->status);
+                absent(run, "the instance has no role", answer);
                 return;
         }
         run->role = strndup(answer->body, strcspn(answer->body, "\r\n"));
@@ -124,7 +137,7 @@ static void on_token(void *userdata, const struct http_exchange_answer *answer) 
         int r;
 
         if (answer->failure.class != STORE_OK || answer->status != 200) {
-                absent(run, "no instance metadata", answer->status);
+                absent(run, "no instance metadata", answer);
                 return;
         }
         if (asprintf(&run->token_header, "X-aws-ec2-metadata-token: %.*s",
@@ -139,7 +152,7 @@ static void on_token(void *userdata, const struct http_exchange_answer *answer) 
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                  struct aws_run **ret_run) {
         const char *disabled = aws_variable("AWS_EC2_METADATA_DISABLED");
         const char *endpoint = aws_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -148,13 +161,14 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (disabled && strcasecmp(disabled, "true") == 0) {
-                snprintf(why, AWS_WHY_BYTES, "AWS_EC2_METADATA_DISABLED is set");
-                return AWS_ABSENT;
+                snprintf(why, CREDENTIALS_WHY_BYTES, "AWS_EC2_METADATA_DISABLED is set");
+                return CREDENTIALS_ABSENT;
         }
         run = calloc(1, sizeof(*run));
         if (!run)
                 return -ENOMEM;
         run->loop = context->loop;
+        run->requests = context->requests;
         run->on_done = on_done;
         run->userdata = userdata;
         run->endpoint = strdup(endpoint ? endpoint : INSTANCE_ENDPOINT);
@@ -168,7 +182,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
                 return r;
         }
         *ret_run = run;
-        return AWS_RUNNING;
+        return CREDENTIALS_RUNNING;
 }
 
 static void cancel(struct aws_run *run) {

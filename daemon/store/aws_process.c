@@ -69,7 +69,7 @@ static void on_result(void *userdata, const struct command_result *result) {
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                  struct aws_run **ret_run) {
         CLEANUP(freep) char **words = NULL;
         struct aws_run *run;
@@ -77,9 +77,9 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (r == -EINVAL) {
-                snprintf(why, AWS_WHY_BYTES, "credential_process of profile %s: a quote is open",
-                         context->profile);
-                return AWS_BROKEN;
+                snprintf(why, CREDENTIALS_WHY_BYTES,
+                         "credential_process of profile %s: a quote is open", context->profile);
+                return CREDENTIALS_BROKEN;
         }
         if (r < 0)
                 return r;
@@ -97,7 +97,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
                 return r;
         }
         *ret_run = run;
-        return AWS_RUNNING;
+        return CREDENTIALS_RUNNING;
 }
 
 static void cancel(struct aws_run *run) {

@@ -3,9 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base.h"
 
@@ -168,35 +166,16 @@ int aws_profiles_parse(struct aws_profiles *profiles, const char *text, size_t s
 
 /* ---- Files ---- */
 
-static struct aws_file_stamp stamp_of(const char *path) {
-        struct stat info;
-
-        if (!path || stat(path, &info) < 0)
-                return (struct aws_file_stamp){ .mtime_ns = INT64_MIN };
-        return (struct aws_file_stamp){
-                .device = info.st_dev,
-                .inode = info.st_ino,
-                .size_bytes = (uint64_t)info.st_size,
-                .mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
-        };
-}
-
 static int load(struct aws_profiles *profiles, const char *path, bool is_credentials) {
-        CLEANUP(close_fdp) int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        CLEANUP(freep) char *text = NULL;
-        ssize_t size;
-        int r;
+        char *text;
+        size_t size;
+        int r = path ? secret_file_read(path, &text, &size) : -ENOENT;
 
-        if (fd < 0)
-                return 0;
-        text = malloc(AWS_PROFILE_FILE_MOST_BYTES);
-        if (!text)
-                return -ENOMEM;
-        size = read(fd, text, AWS_PROFILE_FILE_MOST_BYTES);
-        if (size < 0)
-                return 0;
-        r = aws_profiles_parse(profiles, text, (size_t)size, is_credentials);
-        explicit_bzero(text, (size_t)size);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        r = aws_profiles_parse(profiles, text, size, is_credentials);
+        explicit_bzero(text, size);
+        free(text);
         return r;
 }
 
@@ -217,7 +196,7 @@ int aws_profiles_load(struct aws_profiles *profiles) {
         profiles->paths[0] = path_of("AWS_CONFIG_FILE", ".aws/config");
         profiles->paths[1] = path_of("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
         for (size_t i = 0; i < 2 && r == 0; i++) {
-                profiles->stamps[i] = stamp_of(profiles->paths[i]);
+                profiles->stamps[i] = file_stamp_of(profiles->paths[i]);
                 r = load(profiles, profiles->paths[i], i == 1);
         }
         if (r < 0)
@@ -236,11 +215,7 @@ void aws_profiles_deinit(struct aws_profiles *profiles) {
 
 bool aws_profiles_have_changed(const struct aws_profiles *profiles) {
         for (size_t i = 0; i < 2; i++) {
-                struct aws_file_stamp now = stamp_of(profiles->paths[i]);
-                const struct aws_file_stamp *then = &profiles->stamps[i];
-
-                if (now.mtime_ns != then->mtime_ns || now.inode != then->inode ||
-                    now.device != then->device || now.size_bytes != then->size_bytes)
+                if (!file_stamp_is(&profiles->stamps[i], profiles->paths[i]))
                         return true;
         }
         return false;

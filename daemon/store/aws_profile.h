@@ -10,24 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AWS_PROFILE_FILE_MOST_BYTES (1u << 20)
+#include "daemon/store/secret_file.h"
 
 struct aws_setting {
         char *section; /* "profile x" (also what is "[x]" in the credentials file), "sso-session x" */
         char *key, *value;
 };
 
-/* One of the files as it was read, to see whether it is another one now. */
-struct aws_file_stamp {
-        uint64_t device, inode, size_bytes;
-        int64_t mtime_ns; /* INT64_MIN: it was not there */
-};
-
 struct aws_profiles {
         struct aws_setting *settings; /* a later one wins over an earlier one of the same key */
         size_t count, space;
         char *paths[2]; /* config, credentials; NULL: there is no home directory */
-        struct aws_file_stamp stamps[2];
+        struct file_stamp stamps[2];
 };
 
 /*

@@ -45,16 +45,17 @@ static void on_done(void *userdata, struct credentials_value *take_value,
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_profile_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_profile_done, void *userdata,
                  struct aws_run **ret_run) {
         struct aws_run *run;
         int r;
 
         if (!aws_profiles_have(context->profiles, "profile", context->profile)) {
-                snprintf(why, AWS_WHY_BYTES, "there is no profile %s in %s or %s", context->profile,
+                snprintf(why, CREDENTIALS_WHY_BYTES, "there is no profile %s in %s or %s",
+                         context->profile,
                          context->profiles->paths[0] ? context->profiles->paths[0] : "?",
                          context->profiles->paths[1] ? context->profiles->paths[1] : "?");
-                return context->profile_is_named ? AWS_BROKEN : AWS_ABSENT;
+                return context->profile_is_named ? CREDENTIALS_BROKEN : CREDENTIALS_ABSENT;
         }
         run = calloc(1, sizeof(*run));
         if (!run)
@@ -63,7 +64,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
         run->on_done = on_profile_done;
         run->userdata = userdata;
         r = run->source->start(context, ret_value, why, on_done, run, &run->run);
-        if (r == AWS_RUNNING)
+        if (r == CREDENTIALS_RUNNING)
                 *ret_run = run;
         else
                 free(run);

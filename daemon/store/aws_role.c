@@ -120,25 +120,26 @@ static const struct aws_source *base_of(const char *credential_source) {
 
 /* A profile that is its own source has keys of its own, and its role is assumed with them. */
 static const struct aws_source *choose(const struct aws_context *context, struct aws_context *base,
-                                       char why[AWS_WHY_BYTES]) {
+                                       char why[CREDENTIALS_WHY_BYTES]) {
         const char *profile = aws_setting(context, "source_profile");
         const char *source = aws_setting(context, "credential_source");
 
         *base = *context;
         base->depth++;
         if (!aws_setting(context, "role_arn")) {
-                snprintf(why, AWS_WHY_BYTES, "profile %s has no role_arn", context->profile);
+                snprintf(why, CREDENTIALS_WHY_BYTES, "profile %s has no role_arn",
+                         context->profile);
                 return NULL;
         }
         if (aws_setting(context, "mfa_serial")) {
-                snprintf(why, AWS_WHY_BYTES,
+                snprintf(why, CREDENTIALS_WHY_BYTES,
                          "profile %s needs a second factor (mfa_serial): log in with a tool that "
                          "asks for it, and name it by credential_process",
                          context->profile);
                 return NULL;
         }
         if (base->depth > AWS_ROLES_DEEP) {
-                snprintf(why, AWS_WHY_BYTES, "profile %s leads to itself, or too deep",
+                snprintf(why, CREDENTIALS_WHY_BYTES, "profile %s leads to itself, or too deep",
                          context->profile);
                 return NULL;
         }
@@ -148,24 +149,24 @@ static const struct aws_source *choose(const struct aws_context *context, struct
                                                               : &aws_source_profile;
         }
         if (!base_of(source))
-                snprintf(why, AWS_WHY_BYTES, "profile %s: there is no credential_source %s",
+                snprintf(why, CREDENTIALS_WHY_BYTES, "profile %s: there is no credential_source %s",
                          context->profile, source ? source : "?");
         return base_of(source);
 }
 
-static int start_base(struct aws_run *run, char why[AWS_WHY_BYTES]) {
+static int start_base(struct aws_run *run, char why[CREDENTIALS_WHY_BYTES]) {
         int r = run->source->start(&run->base, &run->signer, why, on_base, run, &run->run);
 
-        if (r == AWS_READY) {
+        if (r == CREDENTIALS_READY) {
                 run->has_signer = true;
                 uv_timer_start(run->turn, on_turn, 0, 0);
-                return AWS_RUNNING;
+                return CREDENTIALS_RUNNING;
         }
-        return r == AWS_ABSENT ? AWS_BROKEN : r;
+        return r == CREDENTIALS_ABSENT ? CREDENTIALS_BROKEN : r;
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                  struct aws_run **ret_run) {
         struct aws_context base;
         const struct aws_source *source = choose(context, &base, why);
@@ -174,7 +175,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (!source)
-                return AWS_BROKEN;
+                return CREDENTIALS_BROKEN;
         run = calloc(1, sizeof(*run));
         if (!run)
                 return -ENOMEM;
@@ -191,7 +192,7 @@ static int start(const struct aws_context *context, struct credentials_value *re
         run->on_done = on_done;
         run->userdata = userdata;
         r = start_base(run, why);
-        if (r == AWS_RUNNING)
+        if (r == CREDENTIALS_RUNNING)
                 *ret_run = run;
         else
                 run_free(run);

@@ -2,15 +2,12 @@
 #include "daemon/store/aws_source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "common/base.h"
 #include "daemon/store/iso_time.h"
-
-#define AWS_FILE_MOST_BYTES (64u << 10)
 
 static bool copy(char **to, const char *text) {
         *to = text ? strdup(text) : NULL;
@@ -37,6 +34,41 @@ int aws_value_set(struct credentials_value *ret_value, const char *id, const cha
         return 0;
 }
 
+/*
+ * Source: "Retry behavior", AWS SDKs and Tools Reference Guide; IDPCommunicationError: "Errors" of
+ * AssumeRoleWithWebIdentity, AWS Security Token Service API Reference.
+ */
+enum store_failure_class aws_failure_class(long status, const char *code) {
+        static const char *const passing[] = {
+                "Throttling",
+                "ThrottlingException",
+                "ThrottledException",
+                "RequestThrottled",
+                "RequestThrottledException",
+                "TooManyRequestsException",
+                "RequestLimitExceeded",
+                "BandwidthLimitExceeded",
+                "LimitExceededException",
+                "PriorRequestNotComplete",
+                "TransactionInProgressException",
+                "ProvisionedThroughputExceededException",
+                "SlowDown",
+                "EC2ThrottledException",
+                "RequestTimeout",
+                "RequestTimeoutException",
+                "InternalError",
+                "IDPCommunicationError",
+        };
+
+        if (status == 408 || status == 429 || status >= 500)
+                return STORE_TRANSIENT;
+        for (size_t i = 0; code && i < ARRAY_SIZE(passing); i++) {
+                if (strcmp(passing[i], code) == 0)
+                        return STORE_TRANSIENT;
+        }
+        return STORE_PERMANENT;
+}
+
 const char *aws_variable(const char *name) {
         const char *value = getenv(name);
 
@@ -47,28 +79,6 @@ const char *aws_setting(const struct aws_context *context, const char *key) {
         const char *value = aws_profiles_get(context->profiles, "profile", context->profile, key);
 
         return value && *value ? value : NULL;
-}
-
-int aws_read_file(const char *path, char **ret_text) {
-        CLEANUP(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
-        char *text;
-        ssize_t size;
-
-        if (fd < 0)
-                return -errno;
-        text = malloc(AWS_FILE_MOST_BYTES + 1);
-        if (!text)
-                return -ENOMEM;
-        size = read(fd, text, AWS_FILE_MOST_BYTES + 1);
-        if (size < 0 || (size_t)size > AWS_FILE_MOST_BYTES) {
-                int error = size < 0 ? errno : EFBIG;
-
-                free(text);
-                return -error;
-        }
-        text[size] = '\0';
-        *ret_text = text;
-        return 0;
 }
 
 static int64_t time_of(json_t *time) {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One way to get credentials of AWS. The chain (aws_credentials.h) tries them in order: one that is
- * not set up says why, and the next one is tried; one that is set up and fails ends the search.
+ * One way to get credentials of AWS, for the chain (credentials_chain.h) that tries them in order.
  */
 #pragma once
 
 #include <uv.h>
 
 #include "daemon/store/aws_profile.h"
-#include "daemon/store/credentials.h"
-
-#define AWS_WHY_BYTES 240
+#include "daemon/store/credentials_chain.h"
 
 /* What a source may look at. Borrowed while it runs. */
 struct aws_context {
@@ -18,16 +15,10 @@ struct aws_context {
         uv_loop_t *loop;
         const struct aws_profiles *profiles;
         const char *profile;
-        bool profile_is_named; /* by somebody, not by default */
-        const char *region;    /* for STS; never NULL */
-};
-
-enum aws_outcome {
-        AWS_READY,   /* the value is filled */
-        AWS_RUNNING, /* on_done follows, and not from inside */
-        AWS_ABSENT,  /* it is not set up; why says what is missing */
-        /* it is set up, and wrong: why says how. Nobody else's credentials may take its place. */
-        AWS_BROKEN,
+        bool profile_is_named;      /* by somebody, not by default */
+        const char *region;         /* for STS; never NULL */
+        uint64_t *requests;         /* each request that is sent adds one */
+        struct secret_watch *watch; /* files that are worth another look when they change */
 };
 
 /* The value, or NULL and the failure: one of class STORE_OK means that it is absent after all. */
@@ -38,9 +29,9 @@ struct aws_run; /* what is under way; it ends with on_done or by the source's ca
 
 struct aws_source {
         const char *name; /* for people */
-        /* enum aws_outcome, or -errno */
+        /* enum credentials_outcome, or -errno */
         int (*start)(const struct aws_context *context, struct credentials_value *ret_value,
-                     char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                     char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                      struct aws_run **ret_run);
         void (*cancel)(struct aws_run *run); /* NULL: it never runs */
 };
@@ -70,13 +61,16 @@ const char *aws_variable(const char *name);
 /* A setting of the context's profile; NULL: it is not set. */
 const char *aws_setting(const struct aws_context *context, const char *key);
 
-/* The whole of a small file with a NUL, the caller's to wipe and free. -errno; -EFBIG. */
-int aws_read_file(const char *path, char **ret_text);
-
 /* Fills a value with copies; texts may be NULL, identity is "format". -ENOMEM. */
 int aws_value_set(struct credentials_value *ret_value, const char *id, const char *secret,
                   const char *token, int64_t expires_s, const char *identity_format, ...)
         __attribute__((format(printf, 6, 7)));
+
+/*
+ * Whether what a server of credentials answered may pass: by its status, and by the code of AWS that
+ * it gave (NULL: none), as throttling comes as a 400, too. STORE_TRANSIENT or STORE_PERMANENT.
+ */
+enum store_failure_class aws_failure_class(long status, const char *code);
 
 /* The names that an answer has for the parts of a value. */
 struct aws_json_names {

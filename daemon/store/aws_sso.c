@@ -80,16 +80,16 @@ static char *cache_path(const struct sso *sso) {
 
 /* The token, the caller's to wipe and free; NULL: there is none that is still good. */
 static char *login_token(const char *path) {
-        char *text = NULL, *token = NULL;
+        char *text, *token = NULL;
+        size_t size;
         const char *access, *expires;
         json_t *root;
         int64_t ns;
 
-        if (aws_read_file(path, &text) < 0)
+        if (secret_file_read(path, &text, &size) < 0)
                 return NULL;
-        root = json_loads(text, 0, NULL);
-        explicit_bzero(text, strlen(text));
-        free(text);
+        root = json_loadb(text, size, 0, NULL);
+        secret_free(text);
         access = json_string_value(json_object_get(root, "accessToken"));
         expires = json_string_value(json_object_get(root, "expiresAt"));
         ns = expires ? iso_time_parse(expires) : INT64_MIN;
@@ -115,9 +115,9 @@ static void on_answer(void *userdata, const struct http_exchange_answer *answer)
         if (failure.class == STORE_OK && answer->status == 200 && inner)
                 r = aws_value_from_json(&value, inner, strlen(inner), &names, identity);
         if (r < 0 && failure.class == STORE_OK) {
-                failure_set(&failure, answer->status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT,
-                            "sso", "%ld from IAM Identity Center for role %s (profile %s)",
-                            answer->status, run->role, run->profile);
+                failure_set(&failure, aws_failure_class(answer->status, NULL), "sso",
+                            "%ld from IAM Identity Center for role %s (profile %s)", answer->status,
+                            run->role, run->profile);
                 failure_advise(&failure, "aws sso login --profile %s", run->profile);
         }
         json_decref(root);
@@ -150,7 +150,9 @@ static int ask(const struct aws_context *context, const struct sso *sso, const c
                 return -ENOMEM;
         headers[0] = header;
         r = http_exchange_start(context->loop,
-                                &(struct http_exchange_query){ .url = url, .headers = headers },
+                                &(struct http_exchange_query){ .url = url,
+                                                               .headers = headers,
+                                                               .requests = context->requests },
                                 on_answer, run, &run->exchange);
         explicit_bzero(header, strlen(header));
         return r;
@@ -173,11 +175,11 @@ static int start_run(const struct aws_context *context, const struct sso *sso, c
                 return r;
         }
         *ret_run = run;
-        return AWS_RUNNING;
+        return CREDENTIALS_RUNNING;
 }
 
 static int start(const struct aws_context *context, struct credentials_value *ret_value,
-                 char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                 char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                  struct aws_run **ret_run) {
         CLEANUP(freep) char *path = NULL;
         struct sso sso;
@@ -186,24 +188,24 @@ static int start(const struct aws_context *context, struct credentials_value *re
 
         (void)ret_value;
         if (!sso_of(context, &sso)) {
-                snprintf(why, AWS_WHY_BYTES,
+                snprintf(why, CREDENTIALS_WHY_BYTES,
                          "profile %s lacks one of sso_start_url, sso_region, sso_account_id, "
                          "sso_role_name",
                          context->profile);
-                return AWS_BROKEN;
+                return CREDENTIALS_BROKEN;
         }
         path = cache_path(&sso);
         if (!path)
                 return -ENOMEM;
+        secret_watch_add(context->watch, path);
         token = login_token(path);
         if (!token) {
-                snprintf(why, AWS_WHY_BYTES, "the login has expired: aws sso login --profile %s",
-                         context->profile);
-                return AWS_BROKEN;
+                snprintf(why, CREDENTIALS_WHY_BYTES,
+                         "the login has expired: aws sso login --profile %s", context->profile);
+                return CREDENTIALS_BROKEN;
         }
         r = start_run(context, &sso, token, on_done, userdata, ret_run);
-        explicit_bzero(token, strlen(token));
-        free(token);
+        secret_free(token);
         return r;
 }
 

@@ -14,7 +14,7 @@ static const char *tail_of(const char *id) {
 }
 
 static int environment(const struct aws_context *context, struct credentials_value *ret_value,
-                       char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                       char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                        struct aws_run **ret_run) {
         const char *id = aws_variable("AWS_ACCESS_KEY_ID");
         const char *secret = aws_variable("AWS_SECRET_ACCESS_KEY");
@@ -25,19 +25,19 @@ static int environment(const struct aws_context *context, struct credentials_val
         (void)userdata;
         (void)ret_run;
         if (!id || !secret) {
-                snprintf(why, AWS_WHY_BYTES, "%s is not set",
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s is not set",
                          id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
-                return id ? AWS_BROKEN : AWS_ABSENT;
+                return id ? CREDENTIALS_BROKEN : CREDENTIALS_ABSENT;
         }
         r = aws_value_set(ret_value, id, secret, aws_variable("AWS_SESSION_TOKEN"),
                           CREDENTIALS_NEVER, "access key ...%s (environment)", tail_of(id));
-        return r < 0 ? r : AWS_READY;
+        return r < 0 ? r : CREDENTIALS_READY;
 }
 
 const struct aws_source aws_source_environment = { .name = "environment", .start = environment };
 
 static int keys(const struct aws_context *context, struct credentials_value *ret_value,
-                char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                 struct aws_run **ret_run) {
         const char *id = aws_setting(context, "aws_access_key_id");
         const char *secret = aws_setting(context, "aws_secret_access_key");
@@ -47,20 +47,20 @@ static int keys(const struct aws_context *context, struct credentials_value *ret
         (void)userdata;
         (void)ret_run;
         if (!id || !secret) {
-                snprintf(why, AWS_WHY_BYTES, "profile %s has no %s", context->profile,
+                snprintf(why, CREDENTIALS_WHY_BYTES, "profile %s has no %s", context->profile,
                          id ? "aws_secret_access_key" : "aws_access_key_id");
-                return id ? AWS_BROKEN : AWS_ABSENT;
+                return id ? CREDENTIALS_BROKEN : CREDENTIALS_ABSENT;
         }
         r = aws_value_set(ret_value, id, secret, aws_setting(context, "aws_session_token"),
                           CREDENTIALS_NEVER, "access key ...%s (profile %s)", tail_of(id),
                           context->profile);
-        return r < 0 ? r : AWS_READY;
+        return r < 0 ? r : CREDENTIALS_READY;
 }
 
 const struct aws_source aws_source_keys = { .name = "profile", .start = keys };
 
 static int anonymous(const struct aws_context *context, struct credentials_value *ret_value,
-                     char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                     char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                      struct aws_run **ret_run) {
         (void)context;
         (void)why;
@@ -72,7 +72,7 @@ static int anonymous(const struct aws_context *context, struct credentials_value
                 .expires_s = CREDENTIALS_NEVER,
                 .anonymous = true,
         };
-        return ret_value->identity ? AWS_READY : -ENOMEM;
+        return ret_value->identity ? CREDENTIALS_READY : -ENOMEM;
 }
 
 const struct aws_source aws_source_anonymous = { .name = "anonymous", .start = anonymous };

@@ -116,7 +116,7 @@ static void set_failure(const struct aws_sts *sts, const struct http_exchange_an
         struct s3_error error;
 
         s3_error_parse(reply->body, reply->body_size, &error);
-        failure_set(ret_failure, reply->status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT,
+        failure_set(ret_failure, aws_failure_class(reply->status, error.code),
                     error.code[0] ? error.code : "sts", "%ld %s from STS for role %s (%s)",
                     reply->status, error.code, sts->role_arn, sts->label);
         if (error.message[0])
@@ -278,6 +278,7 @@ static int ask(const struct aws_context *context, const struct aws_sts_query *qu
                                                 .headers = (const char *const *)headers.texts,
                                                 .body = body,
                                                 .body_size = strlen(body),
+                                                .requests = context->requests,
                                         },
                                         on_answer, sts, &sts->exchange);
         headers_deinit(&headers);

@@ -16,16 +16,17 @@ struct identity {
 };
 
 static int ask(const struct aws_context *context, const struct identity *identity,
-               char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+               char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                struct aws_run **ret_run) {
-        CLEANUP(freep) char *token = NULL;
-        int r = aws_read_file(identity->path, &token);
+        char *token;
+        int r = secret_file_read(identity->path, &token, NULL);
 
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                snprintf(why, AWS_WHY_BYTES, "%s: %s", identity->path, strerror(-r));
-                return AWS_BROKEN;
+                secret_watch_add(context->watch, identity->path);
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s: %s", identity->path, strerror(-r));
+                return CREDENTIALS_BROKEN;
         }
         token[strcspn(token, "\r\n")] = '\0';
         r = aws_sts_start(context,
@@ -36,12 +37,12 @@ static int ask(const struct aws_context *context, const struct identity *identit
                                                    .duration_s = identity->duration_s,
                                                    .token = token },
                           on_done, userdata, (struct aws_sts **)ret_run);
-        explicit_bzero(token, strlen(token));
-        return r < 0 ? r : AWS_RUNNING;
+        secret_free(token);
+        return r < 0 ? r : CREDENTIALS_RUNNING;
 }
 
 static int of_environment(const struct aws_context *context, struct credentials_value *ret_value,
-                          char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                          char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                           struct aws_run **ret_run) {
         struct identity identity = {
                 .path = aws_variable("AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -52,16 +53,16 @@ static int of_environment(const struct aws_context *context, struct credentials_
 
         (void)ret_value;
         if (!identity.path || !identity.role) {
-                snprintf(why, AWS_WHY_BYTES, "%s is not set",
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s is not set",
                          identity.path ? "AWS_ROLE_ARN" : "AWS_WEB_IDENTITY_TOKEN_FILE");
-                return identity.path ? AWS_BROKEN : AWS_ABSENT;
+                return identity.path ? CREDENTIALS_BROKEN : CREDENTIALS_ABSENT;
         }
         return ask(context, &identity, why, on_done, userdata, ret_run);
 }
 
 /* What a profile says is not mixed with the environment, which may be of another role. */
 static int of_profile(const struct aws_context *context, struct credentials_value *ret_value,
-                      char why[AWS_WHY_BYTES], aws_on_done *on_done, void *userdata,
+                      char why[CREDENTIALS_WHY_BYTES], aws_on_done *on_done, void *userdata,
                       struct aws_run **ret_run) {
         struct identity identity = {
                 .path = aws_setting(context, "web_identity_token_file"),
@@ -72,8 +73,9 @@ static int of_profile(const struct aws_context *context, struct credentials_valu
 
         (void)ret_value;
         if (!identity.role) {
-                snprintf(why, AWS_WHY_BYTES, "profile %s has no role_arn", context->profile);
-                return AWS_BROKEN;
+                snprintf(why, CREDENTIALS_WHY_BYTES, "profile %s has no role_arn",
+                         context->profile);
+                return CREDENTIALS_BROKEN;
         }
         return ask(context, &identity, why, on_done, userdata, ret_run);
 }

@@ -10,6 +10,7 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/config.h"
 #include "daemon/store/azure_credentials.h"
 #include "daemon/store/azure_listing.h"
 #include "daemon/store/azure_place.h"
@@ -270,8 +271,8 @@ static int open_objects(uv_loop_t *loop, struct azure *take_azure, const char *u
         return 0;
 }
 
-static int azure_open(uv_loop_t *loop, const char *url, struct store **ret_store,
-                      const char **ret_message) {
+static int azure_open(uv_loop_t *loop, const char *url, const struct config_access *access,
+                      struct store **ret_store, const char **ret_message) {
         struct azure *azure = calloc(1, sizeof(*azure));
         struct credentials *credentials;
         struct azure_settings settings;
@@ -283,7 +284,8 @@ static int azure_open(uv_loop_t *loop, const char *url, struct store **ret_store
         }
         r = azure_place_init(&azure->place, url, &settings, ret_message);
         if (r == 0)
-                r = azure_credentials_new(loop, &settings, &azure->place, &credentials);
+                r = azure_credentials_new(loop, &settings, &azure->place, access->anonymous,
+                                          &credentials);
         azure_settings_deinit(&settings);
         if (r < 0) {
                 azure_place_deinit(&azure->place);
@@ -296,5 +298,8 @@ static int azure_open(uv_loop_t *loop, const char *url, struct store **ret_store
 static const char *const schemes[] = { "az", "abfs", "abfss", NULL };
 
 const struct store_type store_type_azure = {
-        .name = "azure", .schemes = schemes, .claims = azure_place_is_url, .new = azure_open
+        .name = "azure",
+        .schemes = schemes,
+        .claims = azure_place_is_url,
+        .new_with = azure_open,
 };

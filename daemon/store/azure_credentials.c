@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways are tried in order; the first one that is set up counts. One that asks a server or a
- * program is under way until its answer comes; the metadata service and the CLI may turn out not to
- * be there, and the next way is tried.
+ * One way that asks a server or a program is under way until its answer comes; the metadata service
+ * and the CLI may turn out not to be there, or to have no identity, and the next way is tried.
  */
 #include "daemon/store/azure_credentials.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "common/base.h"
-#include "daemon/store/aws_source.h"
 #include "daemon/store/command.h"
+#include "daemon/store/credentials_chain.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/http_exchange.h"
-#include "daemon/store/iso_time.h"
 #include "daemon/store/percent.h"
 
 #define AUTHORITY "https://login.microsoftonline.com"
@@ -26,27 +23,22 @@
 #define METADATA "http://169.254.169.254"
 #define METADATA_TIMEOUT_MS 1000
 #define CLI_TIMEOUT_MS 30000
-#define WHY_BYTES 200
 
 struct azure_chain {
+        struct credentials_chain chain;
         uv_loop_t *loop;
         char *account, *key, *sas;
-        size_t at; /* way that is tried */
+        bool is_anonymous;
         struct http_exchange *exchange;
         struct command *command;
         char *identity; /* of what is under way */
-        uv_timer_t *turn;
-        char tried[400];
-        credentials_on_value *on_value;
-        void *userdata;
 };
 
-enum outcome { READY, RUNNING, ABSENT };
-
-static void try_next(struct azure_chain *chain);
-
+/* NULL: it is not set, or empty. */
 static const char *variable(const char *name) {
-        return aws_variable(name);
+        const char *value = getenv(name);
+
+        return value && *value ? value : NULL;
 }
 
 /* ---- Values ---- */
@@ -107,52 +99,60 @@ static int set_identity(struct azure_chain *chain, const char *format, const cha
 
 /* ---- Answers ---- */
 
-static void note(struct azure_chain *chain, const char *way, const char *why) {
-        size_t size = strlen(chain->tried);
+static void tell_absent(struct azure_chain *chain, const char *why) {
+        struct store_failure absent;
 
-        snprintf(chain->tried + size, sizeof(chain->tried) - size, "%s%s: %s", size ? "; " : "",
-                 way, why);
+        failure_set(&absent, STORE_OK, "", "%s", why);
+        credentials_chain_tell(&chain->chain, NULL, &absent);
+}
+
+/* 410 is what the metadata service says while it is brought up to date. */
+static bool passes(long status, const char *code) {
+        return status >= 500 || status == 429 || status == 408 || status == 410 ||
+               (code && strcmp(code, "temporarily_unavailable") == 0);
+}
+
+/* In words of the server, which do not repeat what was sent. */
+static void refuse(struct azure_chain *chain, const struct http_exchange_answer *answer) {
+        json_t *root = json_loadb(answer->body, answer->body_size, 0, NULL);
+        const char *words = json_string_value(json_object_get(root, "error_description"));
+        const char *code = json_string_value(json_object_get(root, "error"));
+        struct store_failure failure;
+
+        failure_set(&failure, passes(answer->status, code) ? STORE_TRANSIENT : STORE_PERMANENT,
+                    "token", "%ld from the token endpoint, as %s", answer->status, chain->identity);
+        if (words)
+                failure_advise(&failure, "%.*s", (int)strcspn(words, "\r\n"), words);
+        json_decref(root);
+        credentials_chain_tell(&chain->chain, NULL, &failure);
 }
 
 static void on_token(void *userdata, const struct http_exchange_answer *answer) {
         struct azure_chain *chain = userdata;
-        struct store_failure failure = answer->failure;
         struct credentials_value value;
-        json_t *root;
-        const char *words;
-        int r = -EBADMSG;
 
         chain->exchange = NULL;
-        if (failure.class == STORE_OK && answer->status == 200)
-                r = value_of_json(chain, answer->body, answer->body_size, &value);
-        if (r == 0) {
-                chain->on_value(chain->userdata, &value, NULL);
-                return;
-        }
-        if (failure.class == STORE_OK) {
-                root = json_loadb(answer->body, answer->body_size, 0, NULL);
-                words = json_string_value(json_object_get(root, "error_description"));
-                failure_set(&failure, answer->status >= 500 ? STORE_TRANSIENT : STORE_PERMANENT,
-                            "token", "%ld from the token endpoint, as %s", answer->status,
-                            chain->identity);
-                if (words)
-                        failure_advise(&failure, "%.*s", (int)strcspn(words, "\r\n"), words);
-                json_decref(root);
-        }
-        chain->on_value(chain->userdata, NULL, &failure);
+        if (answer->failure.class != STORE_OK)
+                credentials_chain_tell(&chain->chain, NULL, &answer->failure);
+        else if (answer->status == 200 &&
+                 value_of_json(chain, answer->body, answer->body_size, &value) == 0)
+                credentials_chain_tell(&chain->chain, &value, NULL);
+        else
+                refuse(chain, answer);
 }
 
+/* Where there is no Azure nobody answers, or not as it would; a machine may have no identity (400). */
 static void on_metadata(void *userdata, const struct http_exchange_answer *answer) {
         struct azure_chain *chain = userdata;
+        bool has_answer = answer->failure.class == STORE_OK;
 
-        if (answer->failure.class == STORE_OK && answer->status != 404) {
+        if (has_answer && answer->status != 404 && answer->status != 400) {
                 on_token(userdata, answer);
                 return;
         }
         chain->exchange = NULL;
-        note(chain, "managed identity", "no metadata service");
-        chain->at++;
-        try_next(chain);
+        tell_absent(chain, has_answer && answer->status == 400 ? "this machine has no identity"
+                                                               : "no metadata service");
 }
 
 static void on_cli(void *userdata, const struct command_result *result) {
@@ -162,15 +162,12 @@ static void on_cli(void *userdata, const struct command_result *result) {
         chain->command = NULL;
         if (!result->error && !result->timed_out && result->exit_code == 0 &&
             value_of_json(chain, result->output, result->output_size, &value) == 0) {
-                chain->on_value(chain->userdata, &value, NULL);
+                credentials_chain_tell(&chain->chain, &value, NULL);
                 return;
         }
-        note(chain, "Azure CLI",
-             result->error      ? strerror(-result->error)
-             : result->words[0] ? result->words
-                                : "az login");
-        chain->at++;
-        try_next(chain);
+        tell_absent(chain, result->error      ? strerror(-result->error)
+                           : result->words[0] ? result->words
+                                              : "az login");
 }
 
 /* ---- Ways ---- */
@@ -180,8 +177,8 @@ static int by_sas(struct azure_chain *chain, struct credentials_value *ret_value
         int r;
 
         if (!chain->sas) {
-                snprintf(why, WHY_BYTES, "AZURE_STORAGE_SAS_TOKEN is not set");
-                return ABSENT;
+                snprintf(why, CREDENTIALS_WHY_BYTES, "AZURE_STORAGE_SAS_TOKEN is not set");
+                return CREDENTIALS_ABSENT;
         }
         if (asprintf(&token, "?%s", chain->sas) < 0) {
                 token = NULL;
@@ -189,7 +186,7 @@ static int by_sas(struct azure_chain *chain, struct credentials_value *ret_value
         }
         r = set_value(ret_value, chain, NULL, token, CREDENTIALS_NEVER, "a SAS");
         explicit_bzero(token, strlen(token));
-        return r < 0 ? r : READY;
+        return r < 0 ? r : CREDENTIALS_READY;
 }
 
 static int by_key(struct azure_chain *chain, struct credentials_value *ret_value, char *why) {
@@ -197,17 +194,34 @@ static int by_key(struct azure_chain *chain, struct credentials_value *ret_value
         int r;
 
         if (!chain->key) {
-                snprintf(why, WHY_BYTES, "AZURE_STORAGE_KEY is not set");
-                return ABSENT;
+                snprintf(why, CREDENTIALS_WHY_BYTES, "AZURE_STORAGE_KEY is not set");
+                return CREDENTIALS_ABSENT;
         }
         snprintf(identity, sizeof(identity), "the key of account %s", chain->account);
         r = set_value(ret_value, chain, chain->key, NULL, CREDENTIALS_NEVER, identity);
-        return r < 0 ? r : READY;
+        return r < 0 ? r : CREDENTIALS_READY;
 }
 
 static void write_field(FILE *out, const char *name, const char *value) {
         fprintf(out, "&%s=", name);
         percent_write(out, value, strlen(value));
+}
+
+/* The caller's to free; NULL: no memory. */
+static char *authority_url(const char *authority, const char *tenant) {
+        char *url = NULL;
+        size_t size;
+        FILE *out = open_memstream(&url, &size);
+
+        if (!out)
+                return NULL;
+        fprintf(out, "%s%s", authority, authority[strlen(authority) - 1] == '/' ? "" : "/");
+        percent_write(out, tenant, strlen(tenant));
+        fputs("/oauth2/v2.0/token", out);
+        if (fclose(out) == 0)
+                return url;
+        free(url);
+        return NULL;
 }
 
 /* secret or assertion; both may be wiped afterwards. */
@@ -216,14 +230,14 @@ static int ask_authority(struct azure_chain *chain, const char *tenant, const ch
         static const char *const headers[] = { "Content-Type: application/x-www-form-urlencoded",
                                                NULL };
         const char *authority = variable("AZURE_AUTHORITY_HOST");
-        CLEANUP(freep) char *url = NULL, *body = NULL;
+        CLEANUP(freep) char *url = authority_url(authority ? authority : AUTHORITY, tenant);
+        CLEANUP(freep) char *body = NULL;
         size_t size;
-        FILE *out = open_memstream(&body, &size);
+        FILE *out = url ? open_memstream(&body, &size) : NULL;
         int r;
 
         if (!out)
                 return -ENOMEM;
-        authority = authority ? authority : AUTHORITY;
         fputs("grant_type=client_credentials&scope=" SCOPE, out);
         write_field(out, "client_id", client);
         if (secret)
@@ -234,16 +248,15 @@ static int ask_authority(struct azure_chain *chain, const char *tenant, const ch
                       out);
         if (assertion)
                 write_field(out, "client_assertion", assertion);
-        if (fclose(out) != 0 ||
-            asprintf(&url, "%s%s%s/oauth2/v2.0/token", authority,
-                     authority[strlen(authority) - 1] == '/' ? "" : "/", tenant) < 0)
+        if (fclose(out) != 0)
                 return -ENOMEM;
         r = http_exchange_start(chain->loop,
                                 &(struct http_exchange_query){ .url = url,
                                                                .method = "POST",
                                                                .headers = headers,
                                                                .body = body,
-                                                               .body_size = size },
+                                                               .body_size = size,
+                                                               .requests = &chain->chain.requests },
                                 on_token, chain, &chain->exchange);
         explicit_bzero(body, size);
         return r;
@@ -257,33 +270,34 @@ static int by_client_secret(struct azure_chain *chain, struct credentials_value 
 
         (void)ret_value;
         if (!tenant || !client || !secret) {
-                snprintf(why, WHY_BYTES, "%s is not set",
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s is not set",
                          !tenant   ? "AZURE_TENANT_ID"
                          : !client ? "AZURE_CLIENT_ID"
                                    : "AZURE_CLIENT_SECRET");
-                return ABSENT;
+                return CREDENTIALS_ABSENT;
         }
         r = set_identity(chain, "application %s", client);
         if (r == 0)
                 r = ask_authority(chain, tenant, client, secret, NULL);
-        return r < 0 ? r : RUNNING;
+        return r < 0 ? r : CREDENTIALS_RUNNING;
 }
 
 static int by_workload(struct azure_chain *chain, struct credentials_value *ret_value, char *why) {
         const char *path = variable("AZURE_FEDERATED_TOKEN_FILE");
         const char *tenant = variable("AZURE_TENANT_ID"), *client = variable("AZURE_CLIENT_ID");
-        CLEANUP(freep) char *token = NULL;
+        char *token;
         int r;
 
         (void)ret_value;
         if (!path || !tenant || !client) {
-                snprintf(why, WHY_BYTES, "AZURE_FEDERATED_TOKEN_FILE is not set");
-                return ABSENT;
+                snprintf(why, CREDENTIALS_WHY_BYTES, "AZURE_FEDERATED_TOKEN_FILE is not set");
+                return CREDENTIALS_ABSENT;
         }
-        r = aws_read_file(path, &token);
+        r = secret_file_read(path, &token, NULL);
         if (r < 0 && r != -ENOMEM) {
-                snprintf(why, WHY_BYTES, "%s: %s", path, strerror(-r));
-                return ABSENT;
+                secret_watch_add(&chain->chain.watch, path);
+                snprintf(why, CREDENTIALS_WHY_BYTES, "%s: %s", path, strerror(-r));
+                return CREDENTIALS_BROKEN;
         }
         if (r < 0)
                 return r;
@@ -291,33 +305,45 @@ static int by_workload(struct azure_chain *chain, struct credentials_value *ret_
         r = set_identity(chain, "workload identity %s", client);
         if (r == 0)
                 r = ask_authority(chain, tenant, client, NULL, token);
-        explicit_bzero(token, strlen(token));
-        return r < 0 ? r : RUNNING;
+        secret_free(token);
+        return r < 0 ? r : CREDENTIALS_RUNNING;
+}
+
+/* The caller's to free; NULL: no memory. */
+static char *managed_url(bool is_service, const char *client) {
+        const char *host = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST");
+        char *url = NULL;
+        size_t size;
+        FILE *out = open_memstream(&url, &size);
+
+        if (!out)
+                return NULL;
+        if (is_service)
+                fprintf(out, "%s?api-version=2019-08-01", variable("IDENTITY_ENDPOINT"));
+        else
+                fprintf(out, "%s/metadata/identity/oauth2/token?api-version=2018-02-01",
+                        host ? host : METADATA);
+        fputs("&resource=" RESOURCE, out);
+        if (client)
+                write_field(out, "client_id", client);
+        if (fclose(out) == 0)
+                return url;
+        free(url);
+        return NULL;
 }
 
 /* App Service and Functions have an endpoint of their own, virtual machines one for all. */
 static int by_managed_identity(struct azure_chain *chain, struct credentials_value *ret_value,
                                char *why) {
-        const char *service = variable("IDENTITY_ENDPOINT"), *secret = variable("IDENTITY_HEADER");
-        const char *client = variable("AZURE_CLIENT_ID");
-        const char *host = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST");
-        CLEANUP(freep) char *url = NULL, *header = NULL;
+        const char *secret = variable("IDENTITY_HEADER");
+        bool is_service = variable("IDENTITY_ENDPOINT") && secret;
+        CLEANUP(freep) char *url = managed_url(is_service, variable("AZURE_CLIENT_ID"));
+        CLEANUP(freep) char *header = NULL;
         const char *headers[2] = { "Metadata: true", NULL };
-        bool is_service = service && secret;
-        int r;
+        int r = url ? set_identity(chain, "managed identity%s", "") : -ENOMEM;
 
         (void)ret_value;
         (void)why;
-        if (asprintf(&url, "%s%s?api-version=%s&resource=" RESOURCE "%s%s",
-                     is_service ? service
-                     : host     ? host
-                                : METADATA,
-                     is_service ? "" : "/metadata/identity/oauth2/token",
-                     is_service ? "2019-08-01" : "2018-02-01", client ? "&client_id=" : "",
-                     client ? client : "") < 0) {
-                url = NULL;
-                return -ENOMEM;
-        }
         if (is_service) {
                 if (asprintf(&header, "X-IDENTITY-HEADER: %s", secret) < 0) {
                         header = NULL;
@@ -325,7 +351,6 @@ static int by_managed_identity(struct azure_chain *chain, struct credentials_val
                 }
                 headers[0] = header;
         }
-        r = set_identity(chain, "managed identity%s", "");
         if (r == 0)
                 r = http_exchange_start(chain->loop,
                                         &(struct http_exchange_query){
@@ -334,9 +359,13 @@ static int by_managed_identity(struct azure_chain *chain, struct credentials_val
                                                 .timeout_ms = METADATA_TIMEOUT_MS,
                                                 .tries = 2,
                                                 .no_proxy = true,
+                                                .requests = &chain->chain.requests,
                                         },
-                                        on_metadata, chain, &chain->exchange);
-        return r < 0 ? r : RUNNING;
+                                        is_service ? on_token : on_metadata, chain,
+                                        &chain->exchange);
+        if (header)
+                explicit_bzero(header, strlen(header));
+        return r < 0 ? r : CREDENTIALS_RUNNING;
 }
 
 static int by_cli(struct azure_chain *chain, struct credentials_value *ret_value, char *why) {
@@ -355,7 +384,7 @@ static int by_cli(struct azure_chain *chain, struct credentials_value *ret_value
         if (r == 0)
                 r = command_start(chain->loop, arguments, CLI_TIMEOUT_MS, on_cli, chain,
                                   &chain->command);
-        return r < 0 ? r : RUNNING;
+        return r < 0 ? r : CREDENTIALS_RUNNING;
 }
 
 static const struct {
@@ -372,83 +401,69 @@ static const struct {
 
 /* ---- The chain ---- */
 
-static void give_up(struct azure_chain *chain) {
-        struct store_failure failure;
+static int be_nobody(const struct azure_chain *chain, struct credentials_value *ret_value) {
+        int r = set_value(ret_value, chain, NULL, NULL, CREDENTIALS_NEVER, "anonymous");
 
-        failure_set(&failure, STORE_PERMANENT, "no-credentials",
-                    "No credentials of Azure were found for account %s", chain->account);
-        failure_advise(&failure, "%s", chain->tried);
-        chain->on_value(chain->userdata, NULL, &failure);
+        if (r < 0)
+                return r;
+        ret_value->anonymous = true;
+        return CREDENTIALS_READY;
 }
 
-static void on_turn(uv_timer_t *turn) {
-        struct azure_chain *chain = turn->data;
-        struct credentials_value value;
-        struct store_failure failure;
-        char why[WHY_BYTES] = "";
-        int r;
-
-        if (chain->at == ARRAY_SIZE(ways)) {
-                give_up(chain);
-                return;
-        }
-        r = ways[chain->at].start(chain, &value, why);
-        if (r < 0) {
-                failure_set_errno(&failure, -r, "credentials of Azure");
-                chain->on_value(chain->userdata, NULL, &failure);
-        } else if (r == READY) {
-                chain->on_value(chain->userdata, &value, NULL);
-        } else if (r == ABSENT) {
-                note(chain, ways[chain->at].name, why);
-                chain->at++;
-                try_next(chain);
-        }
+static const char *way_name(void *owner, size_t way) {
+        (void)owner;
+        return way < ARRAY_SIZE(ways) ? ways[way].name : NULL;
 }
 
-static void try_next(struct azure_chain *chain) {
-        uv_timer_start(chain->turn, on_turn, 0, 0);
+static int way_start(void *owner, size_t way, struct credentials_value *ret_value,
+                     char why[CREDENTIALS_WHY_BYTES]) {
+        struct azure_chain *chain = owner;
+
+        return chain->is_anonymous ? be_nobody(chain, ret_value)
+                                   : ways[way].start(chain, ret_value, why);
 }
+
+static const struct credentials_chain_type chain_type = {
+        .whose = "Azure",
+        .name = way_name,
+        .start = way_start,
+};
 
 static int chain_refresh(void *provider, credentials_on_value *on_value, void *userdata) {
-        struct azure_chain *chain = provider;
-
-        chain->on_value = on_value;
-        chain->userdata = userdata;
-        chain->at = 0;
-        chain->tried[0] = '\0';
-        try_next(chain);
+        credentials_chain_start(&((struct azure_chain *)provider)->chain, on_value, userdata);
         return 0;
 }
 
 static void chain_cancel(void *provider) {
         struct azure_chain *chain = provider;
 
-        uv_timer_stop(chain->turn);
+        credentials_chain_stop(&chain->chain);
         if (chain->exchange)
                 http_exchange_cancel(steal_pointer(&chain->exchange));
         if (chain->command)
                 command_cancel(steal_pointer(&chain->command));
 }
 
-static void free_handle(uv_handle_t *handle) {
-        free(handle);
+static bool chain_has_changed(void *provider) {
+        return secret_watch_has_changed(&((struct azure_chain *)provider)->chain.watch);
 }
 
-static void wipe(char *text) {
-        if (text)
-                explicit_bzero(text, strlen(text));
-        free(text);
+static uint64_t chain_take_requests(void *provider) {
+        return credentials_chain_take_requests(&((struct azure_chain *)provider)->chain);
+}
+
+static void free_texts(struct azure_chain *chain) {
+        free(chain->account);
+        secret_free(chain->key);
+        secret_free(chain->sas);
+        free(chain->identity);
 }
 
 static void chain_free(void *provider) {
         struct azure_chain *chain = provider;
 
-        free(chain->account);
-        wipe(chain->key);
-        wipe(chain->sas);
-        free(chain->identity);
-        if (chain->turn)
-                uv_close((uv_handle_t *)chain->turn, free_handle);
+        free_texts(chain);
+        credentials_chain_deinit(&chain->chain);
         free(chain);
 }
 
@@ -456,11 +471,14 @@ static const struct credentials_provider operations = {
         .name = "azure",
         .refresh = chain_refresh,
         .cancel = chain_cancel,
+        .has_changed = chain_has_changed,
+        .take_requests = chain_take_requests,
         .free = chain_free,
 };
 
 int azure_credentials_new(uv_loop_t *loop, const struct azure_settings *settings,
-                          const struct azure_place *place, struct credentials **ret_credentials) {
+                          const struct azure_place *place, bool is_anonymous,
+                          struct credentials **ret_credentials) {
         struct azure_chain *chain = calloc(1, sizeof(*chain));
         /* A key or a SAS of the environment is of its account, and of no other. */
         bool is_its = !settings->account || strcmp(settings->account, place->account) == 0;
@@ -469,17 +487,16 @@ int azure_credentials_new(uv_loop_t *loop, const struct azure_settings *settings
         if (!chain)
                 return -ENOMEM;
         chain->loop = loop;
+        chain->is_anonymous = is_anonymous;
         well = copy(&chain->account, place->account) &&
                copy(&chain->key, is_its ? settings->key : NULL) &&
                copy(&chain->sas, place->sas ? place->sas
                                  : is_its   ? settings->sas
                                             : NULL);
-        chain->turn = well ? malloc(sizeof(*chain->turn)) : NULL;
-        if (!chain->turn) {
-                chain_free(chain);
+        if (!well || credentials_chain_init(&chain->chain, loop, &chain_type, chain) < 0) {
+                free_texts(chain);
+                free(chain);
                 return -ENOMEM;
         }
-        uv_timer_init(loop, chain->turn);
-        chain->turn->data = chain;
         return credentials_new(loop, &operations, chain, ret_credentials);
 }

@@ -11,6 +11,10 @@
 #include "daemon/store/azure_place.h"
 #include "daemon/store/credentials.h"
 
-/* The settings and the place are borrowed for the call. -ENOMEM. */
+/*
+ * The settings and the place are borrowed for the call. is_anonymous: nothing is looked for, requests
+ * are not signed. -ENOMEM.
+ */
 int azure_credentials_new(uv_loop_t *loop, const struct azure_settings *settings,
-                          const struct azure_place *place, struct credentials **ret_credentials);
+                          const struct azure_place *place, bool is_anonymous,
+                          struct credentials **ret_credentials);

@@ -7,6 +7,8 @@
 #include <strings.h>
 
 #include "common/base.h"
+#include "daemon/store/percent.h"
+#include "daemon/store/secret_file.h"
 
 #define SUFFIX "core.windows.net"
 
@@ -18,9 +20,7 @@ static int set(char **to, const char *text, size_t size) {
 
         if (!copy)
                 return -ENOMEM;
-        if (*to)
-                explicit_bzero(*to, strlen(*to));
-        free(*to);
+        secret_free(*to);
         *to = copy;
         return 0;
 }
@@ -82,16 +82,10 @@ int azure_settings_from_environment(struct azure_settings *settings) {
         return r;
 }
 
-static void wipe(char *text) {
-        if (text)
-                explicit_bzero(text, strlen(text));
-        free(text);
-}
-
 void azure_settings_deinit(struct azure_settings *settings) {
         free(settings->account);
-        wipe(settings->key);
-        wipe(settings->sas);
+        secret_free(settings->key);
+        secret_free(settings->sas);
         free(settings->endpoint);
         free(settings->suffix);
         *settings = (struct azure_settings){ 0 };
@@ -128,8 +122,9 @@ bool azure_place_is_url(const char *url) {
                memmem(host.at, host.size, ".blob.core.", 11) != NULL;
 }
 
-/* Container and prefix behind the host. */
-static int take_path(struct azure_place *place, const char *path, bool has_container) {
+/* Container and prefix behind the host; those of a web address are encoded. */
+static int take_path(struct azure_place *place, const char *path, bool has_container,
+                     bool is_encoded) {
         struct span container, prefix;
 
         path += strspn(path, "/");
@@ -144,9 +139,13 @@ static int take_path(struct azure_place *place, const char *path, bool has_conta
                 path += strspn(path, "/");
         }
         prefix = span_until(path, "?#");
-        while (prefix.size > 0 && prefix.at[prefix.size - 1] == '/')
-                prefix.size--;
         place->prefix = strndup(prefix.at, prefix.size);
+        if (place->prefix && is_encoded)
+                prefix.size = percent_decode(place->prefix, prefix.size);
+        if (place->prefix && strlen(place->prefix) != prefix.size)
+                return -EINVAL; /* a NUL, which no name has */
+        while (place->prefix && prefix.size > 0 && place->prefix[prefix.size - 1] == '/')
+                place->prefix[--prefix.size] = '\0';
         path += strcspn(path, "?");
         if (*path == '?' && path[1] && !(place->sas = strdup(path + 1)))
                 return -ENOMEM;
@@ -179,8 +178,9 @@ static int take_url(struct azure_place *place, const char *url) {
         if (account.size > 0 && set_host(place, account, host) < 0)
                 return -ENOMEM;
         if (account.size > 0 || at)
-                return take_path(place, host.at + host.size, !at);
-        return take_path(place, rest, true); /* az://container/prefix */
+                return take_path(place, host.at + host.size, !at,
+                                 strncasecmp(url, "https:", 6) == 0);
+        return take_path(place, rest, true, false); /* az://container/prefix */
 }
 
 /* ---- The endpoint ---- */
@@ -254,6 +254,6 @@ void azure_place_deinit(struct azure_place *place) {
         free(place->endpoint);
         free(place->base);
         free(place->suffix);
-        wipe(place->sas);
+        secret_free(place->sas);
         *place = (struct azure_place){ 0 };
 }

@@ -6,7 +6,7 @@
  *      az://container/prefix                                  account by AZURE_STORAGE_ACCOUNT
  *      az://account.blob.core.windows.net/container/prefix
  *      abfs[s]://container@account.dfs.core.windows.net/prefix
- *      https://account.blob.core.windows.net/container/prefix[?SAS]
+ *      https://account.blob.core.windows.net/container/prefix[?SAS]     percent-encoded
  */
 #pragma once
 

@@ -11,12 +11,16 @@
 
 #include "common/base.h"
 #include "daemon/core/list.h"
+#include "daemon/store/backoff.h"
 #include "daemon/store/failure.h"
 
 #define CREDENTIALS_EARLY_S 300
 /* of what a short-lived value has left when it comes, the last part in which it is refreshed */
 #define CREDENTIALS_EARLY_PARTS 4
-#define CREDENTIALS_FAILED_NS 5000000000ull   /* between two tries after a failure */
+/* Between two tries: this after every failure, and more of it after several in a row. */
+#define CREDENTIALS_FAILED_NS 1000000000ull
+#define CREDENTIALS_BACKOFF_MS 2000
+#define CREDENTIALS_BACKOFF_MOST_MS 30000
 #define CREDENTIALS_CHECK_NS 1000000000ull    /* between two looks at files */
 #define CREDENTIALS_REFUSED_NS 10000000000ull /* between two refreshes because of refusals */
 
@@ -33,11 +37,13 @@ struct credentials {
         bool has_value;
         bool refreshing;
         bool was_refused; /* the value is not given any more */
+        bool has_news;    /* the last refresh has failed, and nobody was told yet */
         uint64_t serial;
-        uint64_t requests;                          /* that nobody has counted yet */
-        int64_t refresh_s;                          /* when the value is to be refreshed */
-        uint64_t failed_ns, checked_ns, refused_ns; /* uv_hrtime(); 0: never */
-        struct store_failure failure;               /* of the last refresh; class STORE_OK: none */
+        int64_t refresh_s; /* when the value is to be refreshed */
+        struct backoff backoff;
+        uint64_t again_ns;               /* when it may be tried again after a failure */
+        uint64_t checked_ns, refused_ns; /* uv_hrtime(); 0: never */
+        struct store_failure failure;    /* of the last refresh; class STORE_OK: none */
         struct list waits;
         uv_timer_t turn; /* tells waits from the loop, or tries again for them */
         void (*on_closed)(void *userdata);
@@ -94,20 +100,31 @@ static void tell_waits(struct credentials *credentials, const struct store_failu
         }
 }
 
+/* Who comes after the failure is told of it at once, or waits for the next try if it may pass. */
+static bool is_final(const struct credentials *credentials) {
+        return credentials->failure.class != STORE_OK &&
+               (credentials->has_news || credentials->failure.class != STORE_TRANSIENT);
+}
+
+static void tell_failure(struct credentials *credentials) {
+        credentials->has_news = false;
+        tell_waits(credentials, &credentials->failure);
+}
+
 static void on_turn(uv_timer_t *timer) {
         struct credentials *credentials = timer->data;
         static const struct store_failure none = { .class = STORE_OK };
 
         if (is_good(credentials))
                 tell_waits(credentials, &none);
-        else if (!credentials->refreshing && credentials->failure.class != STORE_OK)
-                tell_waits(credentials, &credentials->failure);
+        else if (!credentials->refreshing && is_final(credentials))
+                tell_failure(credentials);
         else
                 refresh(credentials);
 }
 
-static void turn_soon(struct credentials *credentials) {
-        uv_timer_start(&credentials->turn, on_turn, 0, 0);
+static void turn_in(struct credentials *credentials, uint64_t wait_ns) {
+        uv_timer_start(&credentials->turn, on_turn, wait_ns / 1000000 + (wait_ns > 0), 0);
 }
 
 /* ---- Refreshing ---- */
@@ -124,7 +141,6 @@ static void on_value(void *userdata, struct credentials_value *take_value,
                 credentials->has_value = true;
                 credentials->was_refused = false;
                 credentials->serial++;
-                credentials->requests += take_value->requests;
                 left_s = take_value->expires_s - now_s();
                 credentials->refresh_s = take_value->expires_s;
                 if (take_value->expires_s != CREDENTIALS_NEVER)
@@ -132,11 +148,20 @@ static void on_value(void *userdata, struct credentials_value *take_value,
                                 CREDENTIALS_EARLY_S,
                                 left_s > 0 ? (uint64_t)left_s / CREDENTIALS_EARLY_PARTS : 0);
                 failure_clear(&credentials->failure);
+                backoff_reset(&credentials->backoff);
         } else {
                 credentials->failure = *failure;
-                credentials->failed_ns = uv_hrtime();
+                credentials->has_news = true;
+                /* what is overloaded is not the storage */
+                if (failure->class == STORE_THROTTLED)
+                        credentials->failure.class = STORE_TRANSIENT;
+                credentials->again_ns = uv_hrtime() + CREDENTIALS_FAILED_NS +
+                                        backoff_next_ms(&credentials->backoff,
+                                                        CREDENTIALS_BACKOFF_MS,
+                                                        CREDENTIALS_BACKOFF_MOST_MS) *
+                                                1000000;
         }
-        turn_soon(credentials);
+        turn_in(credentials, 0);
 }
 
 static void refresh(struct credentials *credentials) {
@@ -145,6 +170,7 @@ static void refresh(struct credentials *credentials) {
         if (credentials->refreshing)
                 return;
         failure_clear(&credentials->failure);
+        credentials->has_news = false;
         credentials->refreshing = true;
         r = credentials->operations->refresh(credentials->provider, on_value, credentials);
         if (r < 0) {
@@ -167,16 +193,20 @@ static bool has_changed(struct credentials *credentials) {
         return credentials->operations->has_changed(credentials->provider);
 }
 
-static bool has_just_failed(const struct credentials *credentials) {
-        return credentials->failure.class != STORE_OK &&
-               uv_hrtime() - credentials->failed_ns < CREDENTIALS_FAILED_NS;
+/* Until it may be tried again after a failure; 0: now. */
+static uint64_t pause_ns(const struct credentials *credentials) {
+        uint64_t now_ns = uv_hrtime();
+
+        return credentials->failure.class != STORE_OK && now_ns < credentials->again_ns
+                       ? credentials->again_ns - now_ns
+                       : 0;
 }
 
 const struct credentials_value *credentials_now(struct credentials *credentials) {
         bool changed = has_changed(credentials);
 
         if (changed || (credentials->has_value && now_s() >= credentials->refresh_s &&
-                        !has_just_failed(credentials)))
+                        pause_ns(credentials) == 0))
                 refresh(credentials);
         return is_good(credentials) && !changed ? &credentials->value : NULL;
 }
@@ -192,10 +222,11 @@ int credentials_wait(struct credentials *credentials,
         wait->on_ready = on_ready;
         wait->userdata = userdata;
         list_append(&credentials->waits, &wait->node);
-        if (!credentials->refreshing && (!has_just_failed(credentials) || has_changed(credentials)))
+        if (!credentials->refreshing && (pause_ns(credentials) == 0 || has_changed(credentials)))
                 refresh(credentials);
         if (!credentials->refreshing)
-                turn_soon(credentials);
+                turn_in(credentials,
+                        is_good(credentials) || is_final(credentials) ? 0 : pause_ns(credentials));
         *ret_wait = wait;
         return 0;
 }
@@ -235,6 +266,7 @@ int credentials_new(uv_loop_t *loop, const struct credentials_provider *operatio
         credentials->operations = operations;
         credentials->provider = take_provider;
         list_init(&credentials->waits);
+        backoff_init(&credentials->backoff, uv_hrtime());
         uv_timer_init(loop, &credentials->turn);
         credentials->turn.data = credentials;
         *ret_credentials = credentials;
@@ -242,10 +274,9 @@ int credentials_new(uv_loop_t *loop, const struct credentials_provider *operatio
 }
 
 uint64_t credentials_take_requests(struct credentials *credentials) {
-        uint64_t requests = credentials->requests;
-
-        credentials->requests = 0;
-        return requests;
+        return credentials->operations->take_requests
+                       ? credentials->operations->take_requests(credentials->provider)
+                       : 0;
 }
 
 static void on_timer_closed(uv_handle_t *handle) {

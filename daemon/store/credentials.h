@@ -27,10 +27,13 @@ struct credentials_value {
         char *identity;    /* for people: "assumed-role/Research (profile research)" */
         int64_t expires_s; /* since 1970; CREDENTIALS_NEVER */
         bool anonymous;    /* requests are not signed */
-        unsigned requests; /* that it took to get it, to whatever server */
 };
 
-/* Frees the strings, secrets overwritten before. */
+/*
+ * Frees the strings, secrets overwritten before. Copies that jansson had of them while an answer was
+ * parsed are freed as they are: they say nothing that does not stand in the value as long as the
+ * daemon runs.
+ */
 void credentials_value_deinit(struct credentials_value *value);
 
 /*
@@ -48,6 +51,8 @@ struct credentials_provider {
         void (*cancel)(void *provider);
         /* True if a file that the last value came from is another one now. NULL: there is none. */
         bool (*has_changed)(void *provider);
+        /* Requests that were sent since this was asked last. NULL: none are. */
+        uint64_t (*take_requests)(void *provider);
         void (*free)(void *provider); /* no refresh is under way */
 };
 
@@ -81,7 +86,7 @@ void credentials_wait_cancel(struct credentials_wait *wait);
  */
 bool credentials_refused(struct credentials *credentials, uint64_t serial);
 
-/* Requests for all values that came, since this was asked last. */
+/* Requests that were sent for values, those that failed, too, since this was asked last. */
 uint64_t credentials_take_requests(struct credentials *credentials);
 
 /* Number of the value: grows with each new one. */

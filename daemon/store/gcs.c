@@ -13,6 +13,7 @@
 
 #include "common/base.h"
 #include "common/source_url.h"
+#include "daemon/core/config.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/gcs_error.h"
 #include "daemon/store/gcs_listing.h"
@@ -330,8 +331,8 @@ int gcs_new(uv_loop_t *loop, const char *url, const struct gcs_settings *setting
         return 0;
 }
 
-static int gcs_open(uv_loop_t *loop, const char *url, struct store **ret_store,
-                    const char **ret_message) {
+static int gcs_open(uv_loop_t *loop, const char *url, const struct config_access *access,
+                    struct store **ret_store, const char **ret_message) {
         const char *named = getenv("GOOGLE_APPLICATION_CREDENTIALS");
         struct credentials *credentials;
         struct gcs_settings settings;
@@ -339,7 +340,8 @@ static int gcs_open(uv_loop_t *loop, const char *url, struct store **ret_store,
 
         gcs_settings_from_environment(&settings);
         /* As Google's clients do: an emulator sees no token but of a file that was named. */
-        r = google_credentials_new(loop, settings.endpoint && !(named && *named), &credentials);
+        r = google_credentials_new(
+                loop, access->anonymous || (settings.endpoint && !(named && *named)), &credentials);
         if (r < 0)
                 return r;
         return gcs_new(loop, url, &settings, NULL, credentials, ret_store, ret_message);
@@ -347,4 +349,6 @@ static int gcs_open(uv_loop_t *loop, const char *url, struct store **ret_store,
 
 static const char *const schemes[] = { "gs", NULL };
 
-const struct store_type store_type_gcs = { .name = "gcs", .schemes = schemes, .new = gcs_open };
+const struct store_type store_type_gcs = { .name = "gcs",
+                                           .schemes = schemes,
+                                           .new_with = gcs_open };

@@ -2,65 +2,11 @@
 #include "daemon/store/google_account.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base.h"
-
-void google_wipe(char *text) {
-        if (text)
-                explicit_bzero(text, strlen(text));
-        free(text);
-}
-
-/* ---- Files ---- */
-
-struct google_stamp google_stamp_of(const char *path) {
-        struct stat info;
-
-        if (stat(path, &info) < 0)
-                return (struct google_stamp){ .mtime_ns = INT64_MIN };
-        return (struct google_stamp){
-                .device = info.st_dev,
-                .inode = info.st_ino,
-                .size_bytes = (uint64_t)info.st_size,
-                .mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
-        };
-}
-
-bool google_stamp_is(const struct google_stamp *stamp, const char *path) {
-        struct google_stamp now = google_stamp_of(path);
-
-        return stamp->device == now.device && stamp->inode == now.inode &&
-               stamp->size_bytes == now.size_bytes && stamp->mtime_ns == now.mtime_ns;
-}
-
-int google_file_read(const char *path, char **ret_text, size_t *ret_size) {
-        CLEANUP(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        struct stat info;
-        ssize_t size;
-        char *text;
-
-        if (fd < 0 || fstat(fd, &info) < 0)
-                return -errno;
-        if (!S_ISREG(info.st_mode))
-                return -EINVAL;
-        if (info.st_size > GOOGLE_FILE_MOST_BYTES)
-                return -EFBIG;
-        text = calloc(1, (size_t)info.st_size + 1);
-        if (!text)
-                return -ENOMEM;
-        size = read(fd, text, (size_t)info.st_size);
-        if (size < 0) {
-                free(text);
-                return -EIO;
-        }
-        *ret_text = text;
-        *ret_size = (size_t)size;
-        return 0;
-}
+#include "daemon/store/secret_file.h"
 
 /* ---- Fields ---- */
 
@@ -231,12 +177,12 @@ int google_account_parse(struct google_account *account, const char *text, size_
 
 void google_account_deinit(struct google_account *account) {
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-                google_wipe(*member(account, fields[i].at));
+                secret_free(*member(account, fields[i].at));
                 *member(account, fields[i].at) = NULL;
         }
         for (size_t i = 0; account->subject_headers[i]; i++)
-                google_wipe(account->subject_headers[i]);
-        google_wipe(account->subject_field);
+                secret_free(account->subject_headers[i]);
+        secret_free(account->subject_field);
         *account = (struct google_account){ 0 };
 }
 

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GOOGLE_FILE_MOST_BYTES (1u << 20)
 #define GOOGLE_HEADERS_MOST 16
 
 enum google_kind {
@@ -44,21 +43,3 @@ void google_account_deinit(struct google_account *account);
 
 /* The email in "https://.../serviceAccounts/EMAIL:generateAccessToken"; size 0: there is none. */
 const char *google_impersonated(const char *url, size_t *ret_size);
-
-/* A file as it was read, to see whether it is another one now. */
-struct google_stamp {
-        uint64_t device, inode, size_bytes;
-        int64_t mtime_ns; /* INT64_MIN: it was not there */
-};
-
-struct google_stamp google_stamp_of(const char *path);
-bool google_stamp_is(const struct google_stamp *stamp, const char *path);
-
-/*
- * A whole small file; the caller wipes and frees it. -errno; -EFBIG beyond GOOGLE_FILE_MOST_BYTES;
- * -EINVAL: it is no regular file.
- */
-int google_file_read(const char *path, char **ret_text, size_t *ret_size);
-
-/* Overwrites and frees; NULL is fine. */
-void google_wipe(char *text);

@@ -16,6 +16,7 @@
 #include "daemon/store/google_jwt.h"
 #include "daemon/store/google_request.h"
 #include "daemon/store/google_token.h"
+#include "daemon/store/secret_file.h"
 #include "daemon/store/http_exchange.h"
 
 #define METADATA_HOST "169.254.169.254"
@@ -32,12 +33,13 @@ struct google {
         bool had_metadata; /* its failure is a failure from then on */
         char *path;        /* of the file; NULL: there is no home */
         bool is_named;     /* by GOOGLE_APPLICATION_CREDENTIALS */
-        struct google_stamp stamp;
+        struct file_stamp stamp;
         bool has_account;
         struct google_account account;
         char email[256]; /* of the metadata server's account */
         struct http_exchange *exchange;
-        uv_timer_t *turn; /* freed when it is closed */
+        uint64_t requests; /* that nobody has taken yet */
+        uv_timer_t *turn;  /* freed when it is closed */
         credentials_on_value *on_value;
         void *userdata;
 };
@@ -125,11 +127,12 @@ static void post(struct google *google, const char *url, const char *const *head
                                                    .method = "POST",
                                                    .headers = headers,
                                                    .body = take_body,
-                                                   .body_size = strlen(take_body) },
+                                                   .body_size = strlen(take_body),
+                                                   .requests = &google->requests },
                     on_done);
         else
                 fail_errno(google, ENOMEM, "credentials of Google");
-        google_wipe(take_body);
+        secret_free(take_body);
 }
 
 /* False: that was the end of it. whose: who is refused, for people. */
@@ -182,14 +185,14 @@ static void impersonate(struct google *google, struct google_token *take_source)
 
         if (asprintf(&authorization, "Authorization: Bearer %s", take_source->text) < 0)
                 authorization = NULL;
-        google_wipe(take_source->text);
+        secret_free(take_source->text);
         if (authorization)
                 post(google, google->account.impersonation_url,
                      (const char *const[]){ "Content-Type: application/json", authorization, NULL },
                      strdup("{\"scope\":[\"" GOOGLE_SCOPE "\"]}"), on_impersonated);
         else
                 fail_errno(google, ENOMEM, "credentials of Google");
-        google_wipe(authorization);
+        secret_free(authorization);
 }
 
 /* ---- Tokens of accounts ---- */
@@ -226,7 +229,7 @@ static void ask_with_jwt(struct google *google) {
                 fail_errno(google, -r, "credentials of Google");
         else
                 ask_token(google, google_request_jwt(jwt));
-        google_wipe(jwt);
+        secret_free(jwt);
 }
 
 static void take_subject(struct google *google, const char *text, size_t size, const char *from) {
@@ -240,7 +243,7 @@ static void take_subject(struct google *google, const char *text, size_t size, c
         else
                 ask_token(google, google_request_exchange(&google->account, subject));
         if (r == 0)
-                google_wipe(subject);
+                secret_free(subject);
 }
 
 static void on_subject(void *userdata, const struct http_exchange_answer *answer) {
@@ -260,17 +263,18 @@ static void ask_with_subject(struct google *google) {
                 ask(google,
                     &(struct http_exchange_query){
                             .url = account->subject_url,
-                            .headers = (const char *const *)account->subject_headers },
+                            .headers = (const char *const *)account->subject_headers,
+                            .requests = &google->requests },
                     on_subject);
                 return;
         }
-        r = google_file_read(account->subject_file, &text, &size);
+        r = secret_file_read(account->subject_file, &text, &size);
         if (r < 0) {
                 fail_errno(google, -r, account->subject_file);
                 return;
         }
         take_subject(google, text, size, account->subject_file);
-        google_wipe(text);
+        secret_free(text);
 }
 
 static void ask_as_account(struct google *google) {
@@ -301,7 +305,8 @@ static void ask_metadata(struct google *google, const char *path, unsigned tries
                     .headers = (const char *const[]){ "Metadata-Flavor: Google", NULL },
                     .timeout_ms = METADATA_TIMEOUT_MS,
                     .tries = tries,
-                    .no_proxy = true },
+                    .no_proxy = true,
+                    .requests = &google->requests },
             on_done);
 }
 
@@ -384,8 +389,8 @@ static void on_turn(uv_timer_t *turn) {
                 return;
         }
         if (google->path) {
-                google->stamp = google_stamp_of(google->path);
-                r = google_file_read(google->path, &text, &size);
+                google->stamp = file_stamp_of(google->path);
+                r = secret_file_read(google->path, &text, &size);
         }
         if (r == 0)
                 take_file(google, text, size);
@@ -395,7 +400,7 @@ static void on_turn(uv_timer_t *turn) {
                 be_nobody(google);
         else
                 ask_metadata(google, "email", 1, on_email);
-        google_wipe(text);
+        secret_free(text);
 }
 
 static int google_refresh(void *provider, credentials_on_value *on_value, void *userdata) {
@@ -422,7 +427,15 @@ static bool google_has_changed(void *provider) {
         struct google *google = provider;
 
         return !google->is_anonymous && google->path &&
-               !google_stamp_is(&google->stamp, google->path);
+               !file_stamp_is(&google->stamp, google->path);
+}
+
+static uint64_t google_take_requests(void *provider) {
+        struct google *google = provider;
+        uint64_t requests = google->requests;
+
+        google->requests = 0;
+        return requests;
 }
 
 /* ---- Life ---- */
@@ -446,6 +459,7 @@ static const struct credentials_provider operations = {
         .refresh = google_refresh,
         .cancel = google_cancel,
         .has_changed = google_has_changed,
+        .take_requests = google_take_requests,
         .free = google_free,
 };
 

@@ -122,6 +122,11 @@ static void note_identity(struct object_store *store, const struct credentials_v
         store->store.identity = copy;
 }
 
+static void count_requests(struct object_store *store) {
+        request_count_add(&store->store.requests, REQUEST_CREDENTIALS,
+                          credentials_take_requests(store->credentials), time(NULL));
+}
+
 static void on_ready(void *userdata, const struct store_failure *failure) {
         struct object_call *call = userdata;
         struct http_answer none;
@@ -129,6 +134,7 @@ static void on_ready(void *userdata, const struct store_failure *failure) {
         int r;
 
         call->wait = NULL;
+        count_requests(call->store);
         if (failure->class == STORE_OK) {
                 r = object_call_start(call);
                 if (r == 0)
@@ -154,8 +160,7 @@ int object_call_start(struct object_call *call) {
         if (!value)
                 return credentials_wait(store->credentials, on_ready, call, &call->wait);
         note_identity(store, value);
-        request_count_add(&store->store.requests, REQUEST_CREDENTIALS,
-                          credentials_take_requests(store->credentials), time(NULL));
+        count_requests(store);
         return send_with(call, value);
 }
 

@@ -34,12 +34,15 @@ static bool has_scheme(const struct store_type *type, const char *scheme, size_t
 
 /* What of the access is of no use to the type: what to say, or NULL. */
 static const char *find_useless(const struct store_type *type, const struct config_access *access) {
-        bool for_s3 = access->endpoint || access->region || access->profile || access->anonymous ||
+        bool for_s3 = access->endpoint || access->region || access->profile ||
                       access->requester_pays;
         bool for_http = access->bearer_file || access->client_certificate || access->client_key;
 
         if (for_s3 && type != &store_type_s3)
-                return "endpoint, region, profile, anonymous and requester_pays are for s3:// only";
+                return "endpoint, region, profile and requester_pays are for s3:// only";
+        if (access->anonymous && type != &store_type_s3 && type != &store_type_gcs &&
+            type != &store_type_azure)
+                return "anonymous is for s3://, gs:// and az:// only";
         if (for_http && type != &store_type_http)
                 return "bearer_file, client_certificate and client_key are for http:// and "
                        "https:// only";

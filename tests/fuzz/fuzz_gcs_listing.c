@@ -12,6 +12,7 @@
 #include "daemon/store/gcs_listing.h"
 #include "daemon/store/google_account.h"
 #include "daemon/store/google_token.h"
+#include "daemon/store/secret_file.h"
 
 struct digest {
         uint64_t value, count;
@@ -66,7 +67,7 @@ static void parse_others(const char *text, size_t size) {
         google_token_refusal(text, size, 400, "somebody", &failure);
         MUST(failure.class != STORE_OK);
         if (google_token_parse(text, size, 0, &token) == 0)
-                google_wipe(token.text);
+                secret_free(token.text);
         if (google_account_parse(&account, text, size, &why) == 0)
                 google_account_deinit(&account);
 }

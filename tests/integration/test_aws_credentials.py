@@ -66,6 +66,17 @@ def ls(moto, tmp_path):
     return run
 
 
+THROTTLED = 400, "<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>"
+
+
+def test_throttling_of_sts_passes(roles, ls, tmp_path):
+    (tmp_path / "token").write_text(WEB_TOKEN)
+    roles.refusals = [THROTTLED]
+    check(ls(AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"), AWS_ROLE_ARN=ROLE_ARN, AWS_ENDPOINT_URL_STS=roles.url + "/sts"),
+          "assumed-role/Research (web identity)")
+    assert len(roles.seen) == 2
+
+
 def check(result, identity):
     assert result.returncode in (0, 1) and "2 runs, 2 files" in result.stdout, result.stderr
     assert result.stdout.rstrip().endswith(f"as {identity}"), result.stdout[-300:]

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where az:// has its tokens from, and how its pages are read. Keys and SAS: tests/peers/test_azure.py."""
+"""Where az:// has its tokens from, how it signs, and what it does when it is refused. A server of others: tests/peers/test_azure.py."""
+import base64
 import os
 import stat
 import sys
 
 import pytest
 
+from tests.integration.hrclient import Client
 from tests.integration.test_command import headrace, rows
-from tests.integration.test_protocol import expected_rows, write_tree
+from tests.integration.test_protocol import expected_rows, start, write_tree  # noqa: F401
 from tests.rig.azure_identity import ASSERTION, CLIENT, SECRET, SERVICE_SECRET, TENANT, TOKEN, AzureIdentity
 
 
@@ -68,6 +70,54 @@ def test_login_of_the_cli(azure, run, tree, tmp_path):
     cli(tmp_path, "import json, sys\nassert sys.argv[1:4] == ['account', 'get-access-token', '--resource']\n"
                   f"print(json.dumps({{'accessToken': {TOKEN!r}, 'expires_on': 4102444800}}))")
     check(run, tree, "the login of the Azure CLI", AZURE_POD_IDENTITY_AUTHORITY_HOST=azure.url + "/nothing")
+
+
+def test_a_machine_without_an_identity_has_perhaps_a_login(azure, run, tree, tmp_path):
+    azure.has_identity = False
+    cli(tmp_path, f"import json\nprint(json.dumps({{'accessToken': {TOKEN!r}, 'expires_on': 4102444800}}))")
+    check(run, tree, "the login of the Azure CLI", AZURE_POD_IDENTITY_AUTHORITY_HOST=azure.url)
+    cli(tmp_path, "import sys; sys.exit('Please run az login')")
+    assert b"this machine has no identity" in run("ls", code=3, AZURE_POD_IDENTITY_AUTHORITY_HOST=azure.url).stderr
+
+
+def test_identity_of_a_client_is_asked_for_encoded(azure, run):
+    run("ls", AZURE_POD_IDENTITY_AUTHORITY_HOST=azure.url, AZURE_CLIENT_ID="a&resource=b c")
+    assert azure.clients == ["a&resource=b c"]
+
+
+def test_account_key(azure, run, tree):
+    """Signed as the server reckons it anew, from the documented rules and with Python's hmac."""
+    azure.key = base64.b64encode(b"a key of any length").decode()
+    azure.blobs.update({f"exp/{name}/a.tfevents": next(iter(azure.blobs.values())) for name in ("a b", "a+b&c=d", "ü%20", "A;b,c")})
+    wanted = run("dump", AZURE_POD_IDENTITY_AUTHORITY_HOST=azure.url).stdout
+    azure.token = "no other way"
+    found = run("dump", AZURE_STORAGE_KEY=azure.key).stdout
+    assert found == wanted and len(rows(found)) == 3 + 4
+    other = base64.b64encode(b"another key").decode()
+    assert b"InvalidAuthenticationInfo" in run("ls", code=3, AZURE_STORAGE_KEY=other).stderr
+
+
+def test_nobody_reads_what_is_public(azure, tree, start, monkeypatch):
+    """Though there is a key: it would be refused."""
+    azure.is_public = True
+    for name, value in {"AZURE_STORAGE_ACCOUNT": "account", "AZURE_STORAGE_ENDPOINT": azure.url + "/account",
+                        "AZURE_STORAGE_KEY": "d3Jvbmc="}.items():
+        monkeypatch.setenv(name, value)
+    daemon = start("--set", 'sources=[{"url": "az://logs/exp", "anonymous": true}]')
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        (source,) = client.call("sources")["sources"]
+    assert source["state"] == "ok" and source["identity"] == "anonymous"
+    assert len(azure.reads) == 3
+
+
+@pytest.mark.parametrize("refusal, times", [((429, {"error": "slow down"}), 5), ((503, {"error": "x"}), 5),
+                                           ((400, {"error": "temporarily_unavailable"}), 1)])
+def test_what_passes_is_waited_for(azure, run, refusal, times):
+    """Also when it takes longer than the tries of one exchange."""
+    azure.refusals = [refusal] * times
+    output = run("ls", AZURE_TENANT_ID=TENANT, AZURE_CLIENT_ID=CLIENT, AZURE_CLIENT_SECRET=SECRET).stdout.decode()
+    assert "3 runs, 3 files" in output and not azure.refusals
 
 
 def test_refused_secret_says_why_and_is_not_shown(run):

@@ -116,7 +116,7 @@ def test_requests_that_were_repeated_are_told_apart(tree, serve):
                    {"path": "/", "fault": "status", "status": 503, "times": 1},
                    {"path": "/run2/*", "kind": "read", "fault": "short", "after": 100, "times": 1})
     counts = json.loads(headrace("ls", server.url, "--json").stdout)["requests"]
-    assert counts == {"list": 9, "read": 7, "repeated": {"list": 2, "read": 1}}
+    assert counts == {"list": 9, "read": 7, "credentials": 0, "repeated": {"list": 2, "read": 1}}
 
 
 def test_ls_tells_every_run(tree):

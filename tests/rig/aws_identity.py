@@ -6,6 +6,8 @@
         aws.seen                requests, as "METHOD PATH"
         aws.ttl_s               life of what is handed out from now on
         aws.fail = N            the next N requests are answered with 500
+        aws.refusals = [(STATUS, BODY), ...]    so are these, in their way
+        aws.tokens = [TOKEN, ...]       session tokens of what is handed out, one after the other; the last one from then on
 
 It hands out the key that it was given. IMDSv2: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html; STS:
 https://docs.aws.amazon.com/STS/latest/APIReference/; portal of IAM Identity Center:
@@ -43,6 +45,7 @@ class AwsIdentity:
         """signer: key, secret and token with which roles must be asked for."""
         self.key, self.secret, self.token, self.signer = key, secret, token, signer
         self.ttl_s, self.fail, self.seen = 3600, 0, []
+        self.refusals, self.tokens = [], [token]
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_of(self))
@@ -58,12 +61,17 @@ class AwsIdentity:
     def expiration(self):
         return datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=self.ttl_s)
 
+    def next_token(self):
+        self.token = self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]
+
     def as_json(self):
+        self.next_token()
         return {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": self.key, "SecretAccessKey": self.secret,
                 "Expiration": self.expiration().strftime("%Y-%m-%dT%H:%M:%SZ"), **({"Token": self.token} if self.token else {})}
 
     def as_xml(self, action, role):
         name = role.rpartition("/")[2]
+        self.next_token()
         return (f'<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result><Credentials><AccessKeyId>{self.key}'
                 f"</AccessKeyId><SecretAccessKey>{self.secret}</SecretAccessKey><SessionToken>{self.token or 'session'}</SessionToken>"
                 f"<Expiration>{self.expiration().strftime('%Y-%m-%dT%H:%M:%SZ')}</Expiration></Credentials><AssumedRoleUser><Arn>"
@@ -91,6 +99,8 @@ def handler_of(aws):
             if aws.fail > 0:
                 aws.fail -= 1
                 return self.answer(500, "failed on command")
+            if aws.refusals:
+                return self.answer(*aws.refusals.pop(0))
             for prefix, answer in (("/latest/", self.instance), ("/container", self.container), ("/sts", self.sts),
                                    ("/sso/federation/credentials", self.sso)):
                 if path.path.startswith(prefix):
@@ -130,6 +140,7 @@ def handler_of(aws):
         def sso(self, _path, query, _body):
             if self.headers.get("x-amz-sso_bearer_token") != SSO_TOKEN or query != {"role_name": "Research", "account_id": "123456789012"}:
                 return self.answer(401, {"message": "Session token not found or invalid"})
+            aws.next_token()
             milliseconds = int(aws.expiration().timestamp() * 1000)
             return self.answer(200, {"roleCredentials": {"accessKeyId": aws.key, "secretAccessKey": aws.secret,
                                                          "sessionToken": aws.token or "", "expiration": milliseconds}})

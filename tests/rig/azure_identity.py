@@ -4,12 +4,21 @@
     with AzureIdentity({"exp/run/events...": bytes, ...}) as azure:
         azure.url               authority (/TENANT/oauth2/v2.0/token), metadata (/metadata/...), App Service (/msi), blobs (/account)
         azure.seen              requests, as "METHOD PATH"
+        azure.key = BASE64      blobs are for who signs with it (Shared Key), too
+        azure.is_public = True  blobs are for everybody
+        azure.has_identity = False      the metadata service is there, but the machine has no identity
+        azure.refusals = [(STATUS, BODY), ...]  of the next requests for tokens
+        azure.rotate()          tokens that were handed out are expired; the next one is another one
 
 https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow,
 https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token,
-https://learn.microsoft.com/rest/api/storageservices/list-blobs
+https://learn.microsoft.com/rest/api/storageservices/list-blobs,
+https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
 """
+import base64
 import email.utils
+import hashlib
+import hmac
 import http.server
 import json
 import re
@@ -21,10 +30,31 @@ from xml.sax.saxutils import escape
 TENANT, CLIENT, SECRET, ASSERTION, SERVICE_SECRET, TOKEN = "tenant", "client", "client secret", "assertion", "service secret", "a-bearer-token"
 
 
+def shared_key(account, key, method, target, headers):
+    """The Authorization header of a request without a body, as "Authorize with Shared Key" has it, for version 2015-02-21 and later."""
+    standard = ["Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type", "Date", "If-Modified-Since",
+                "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"]
+    lines = [method, *(headers.get(name) or "" for name in standard)]
+    lines += sorted(f"{name.lower()}:{' '.join(value.split())}" for name, value in headers.items() if name.lower().startswith("x-ms-"))
+    url = urllib.parse.urlsplit(target)
+    lines.append(f"/{account}{url.path}")
+    values = {}
+    for name, value in urllib.parse.parse_qsl(url.query, keep_blank_values=True):
+        values.setdefault(name.lower(), []).append(value)
+    lines += [f"{name}:{','.join(sorted(values[name]))}" for name in sorted(values)]
+    digest = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()
+    return f"SharedKey {account}:{base64.b64encode(digest).decode()}"
+
+
 class AzureIdentity:
     def __init__(self, blobs):
         self.blobs, self.seen = blobs, []
-        self.token = TOKEN
+        self.token, self.tokens = TOKEN, 1
+        self.key, self.is_public, self.has_identity, self.refusals = None, False, True, []
+        self.lock = threading.Lock()
+        self.reads = []  # blobs that were read
+        self.clients = []  # client_id of each request to the metadata service, None: it had none
+        self.rotate_after = None  # so many reads of blobs, once
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_of(self))
@@ -36,6 +66,15 @@ class AzureIdentity:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+    def read(self, name):
+        self.reads.append(name)
+        if len(self.reads) == self.rotate_after:
+            self.rotate()
+
+    def rotate(self):
+        self.tokens += 1
+        self.token = f"{TOKEN}-{self.tokens}"
 
     def listing(self, prefix):
         rows = "".join(
@@ -66,15 +105,21 @@ def handler_of(azure):
             url = urllib.parse.urlsplit(self.path)
             azure.seen.append(f"{self.command} {url.path}")
             query, fields = (dict(urllib.parse.parse_qsl(text)) for text in (url.query, body))
+            if azure.refusals and not url.path.startswith("/account/"):
+                return self.answer(*azure.refusals.pop(0))
             if url.path == f"/{TENANT}/oauth2/v2.0/token":
                 return self.authority(fields)
             if url.path == "/metadata/identity/oauth2/token":
+                azure.clients.append(query.get("client_id"))
                 right = self.headers.get("Metadata") == "true" and query.get("resource") == "https://storage.azure.com/"
+                if not azure.has_identity:
+                    return self.answer(400, {"error": "invalid_request", "error_description": "Identity not found"})
                 return self.hand_out() if right else self.answer(400, {"error": "invalid_request"})
             if url.path == "/msi":
                 return self.hand_out() if self.headers.get("X-IDENTITY-HEADER") == SERVICE_SECRET else self.answer(401)
             if url.path.startswith("/account/logs"):
-                return self.blob(urllib.parse.unquote(url.path[len("/account/logs"):].lstrip("/")), query)
+                with azure.lock:
+                    return self.blob(urllib.parse.unquote(url.path[len("/account/logs"):].lstrip("/")), query)
             return self.answer(404)
 
         do_GET = do_POST = handle_any
@@ -93,7 +138,13 @@ def handler_of(azure):
                                                                    "error_description": "AADSTS7000215: no such client secret\r\nTrace: x"})
 
         def blob(self, name, query):
-            if self.headers.get("Authorization") != f"Bearer {azure.token}" or not self.headers.get("x-ms-version"):
+            given = self.headers.get("Authorization")
+            good = [f"Bearer {azure.token}"]
+            if azure.key and given and given.startswith("SharedKey "):
+                good.append(shared_key("account", azure.key, self.command, self.path, self.headers))
+            if azure.is_public:
+                good.append(None)
+            if given not in good or not self.headers.get("x-ms-version"):
                 return self.answer(401, "<Error><Code>InvalidAuthenticationInfo</Code></Error>", [("x-ms-error-code",
                                                                                                   "InvalidAuthenticationInfo")])
             if query.get("comp") == "list":
@@ -105,6 +156,7 @@ def handler_of(azure):
             begin, end = int(wanted[1]), min(int(wanted[2]) + 1, len(body))
             if begin >= len(body):
                 return self.answer(416)
+            azure.read(name)
             return self.answer(206, body[begin:end], [("ETag", '"0x1"'), ("Content-Range", f"bytes {begin}-{end - 1}/{len(body)}")])
 
     return Handler

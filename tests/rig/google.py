@@ -5,6 +5,8 @@
         google.environment()            of a program that has no credentials, and sees nothing of this machine's
         google.service_account(PATH)    writes a key file that the token endpoint knows
         google.need_token = True        who has no token that was handed out gets a 401
+        google.rotate_after = N         after so many reads all tokens that were handed out are bad
+        google.asked                    requests for tokens and metadata, as paths
 
 The JWT of a service account is checked with another implementation (Python's cryptography). Reference: "Objects: list" and "Objects: get"
 of Cloud Storage's JSON API, RFC 7523, RFC 8693, "About VM metadata".
@@ -97,6 +99,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def read_object(self, name):
         google = self.google
         google.reads.append(name)
+        if len(google.reads) == google.rotate_after:
+            google.good_tokens.clear()
         if name not in google.objects:
             return self.answer(404, b"No such object")
         generation = google.generation(name)
@@ -145,6 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.google.asked.append(self.path)
         if self.path == "/token":
             self.oauth()
         elif self.path == f"/v1/projects/-/serviceAccounts/{OTHER}:generateAccessToken":
@@ -159,6 +164,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
         self.query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
+        if not parts.path.startswith("/storage/"):
+            self.google.asked.append(parts.path)
         objects, metadata = f"/storage/v1/b/{BUCKET}/o", "/computeMetadata/v1/instance/service-accounts/default/"
         if parts.path == "/subject" and self.headers.get("X-Key") == "k":
             self.answer(200, {"value": SUBJECT})
@@ -187,7 +194,8 @@ class Google:
         self.listings, self.reads, self.grants = [], [], []
         self.good_tokens, self.count, self.replaced, self.page = set(), 0, 0, 1000
         self.need_token = self.ignores_match = self.replace_before_read = self.has_metadata = False
-        self.refusal = self.payer = self.token_refusal = None
+        self.refusal = self.payer = self.token_refusal = self.rotate_after = None
+        self.asked = []
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.public_key = self.key.public_key()
 

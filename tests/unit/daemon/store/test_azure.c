@@ -29,6 +29,9 @@ static const struct {
           "https://other.blob.core.chinacloudapi.cn", "sig=S" },
         { "abfss://logs@other.dfs.core.usgovcloudapi.net/exp", "other", "logs", "exp",
           "https://other.blob.core.usgovcloudapi.net", NULL },
+        { "https://other.blob.core.windows.net/logs/a%20b/c%2525+d%2F/?sig=a%2Bb", "other", "logs",
+          "a b/c%25+d", "https://other.blob.core.windows.net", "sig=a%2Bb" },
+        { "az://logs/a%20b", "mine", "logs", "a%20b", "https://mine.blob.core.windows.net", NULL },
         { "https://other.blob.core.windows.net/$web", "other", "$web", "",
           "https://other.blob.core.windows.net", NULL },
 };
@@ -59,8 +62,12 @@ START_TEST(urls_of_all_forms) {
 END_TEST
 
 START_TEST(urls_that_name_nothing_are_refused) {
-        static const char *const urls[] = { "az://", "az:///x", "az://a_b/x", "az://logs/x",
-                                            "az://other.blob.core.windows.net/" };
+        static const char *const urls[] = { "az://",
+                                            "az:///x",
+                                            "az://a_b/x",
+                                            "az://logs/x",
+                                            "az://other.blob.core.windows.net/",
+                                            "https://other.blob.core.windows.net/logs/a%00b" };
         struct azure_settings none = { .account = NULL };
 
         for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {

@@ -18,6 +18,7 @@
 #include "daemon/store/google_jwt.h"
 #include "daemon/store/google_request.h"
 #include "daemon/store/google_token.h"
+#include "daemon/store/secret_file.h"
 #include "tests/unit/daemon/store/fault_server.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
@@ -191,10 +192,10 @@ START_TEST(tokens) {
                 ck_assert_int_eq(google_token_parse(bad[i], strlen(bad[i]), 0, &token), -EBADMSG);
         ck_assert_int_eq(google_token_parse(oauth, strlen(oauth), 1000, &token), 0);
         ck_assert_int_eq(token.expires_s, 4599);
-        google_wipe(token.text);
+        secret_free(token.text);
         ck_assert_int_eq(google_token_parse(exchange, strlen(exchange), 1000, &token), 0);
         ck_assert_int_eq(token.expires_s, 1412262083); /* date -u -d 2014-10-02T15:01:23Z +%s */
-        google_wipe(token.text);
+        secret_free(token.text);
         google_token_refusal(refusal, strlen(refusal), 400, "a@b", &failure);
         ck_assert_int_eq(failure.class, STORE_PERMANENT);
         ck_assert_str_eq(failure.code, "invalid_grant");
@@ -226,7 +227,7 @@ START_TEST(account_in_parts) {
         ck_assert_int_eq(strncmp(email, "x@y.com", size), 0);
         ck_assert_int_eq(google_subject_token(&account, "{\"value\":\"s\"}", 13, &token), 0);
         ck_assert_str_eq(token, "s");
-        google_wipe(token);
+        secret_free(token);
         ck_assert_int_eq(google_subject_token(&account, "{\"other\":\"s\"}", 13, &token), -EBADMSG);
         google_account_deinit(&account);
 }
@@ -259,7 +260,7 @@ static int parse_and_sign(const char *key) {
         r = account.client_email && account.private_key
                     ? google_jwt(&account, GOOGLE_SCOPE, 1000, &jwt)
                     : -ENOMEM;
-        google_wipe(jwt);
+        secret_free(jwt);
         google_account_deinit(&account);
         return r;
 }

@@ -195,16 +195,19 @@ struct issuer {
 
 static unsigned issued;        /* values, since the test began */
 static unsigned refresh_after; /* turns of the loop: milliseconds */
+static uint64_t issuer_requests;
 static bool issuer_fails;
+static enum store_failure_class issuer_class; /* of its failures */
 static bool file_has_changed;
 
 static void on_issue(uv_timer_t *timer) {
         struct issuer *issuer = timer->data;
-        struct credentials_value value = { .expires_s = CREDENTIALS_NEVER, .requests = 3 };
+        struct credentials_value value = { .expires_s = CREDENTIALS_NEVER };
         struct store_failure failure;
 
+        issuer_requests += 3;
         if (issuer_fails) {
-                failure_set(&failure, STORE_PERMANENT, "no-credentials", "Nothing was found");
+                failure_set(&failure, issuer_class, "no-credentials", "Nothing was found");
                 issuer->on_value(issuer->userdata, NULL, &failure);
                 return;
         }
@@ -243,11 +246,20 @@ static void issuer_free(void *provider) {
         free(issuer);
 }
 
+static uint64_t issuer_take_requests(void *provider) {
+        uint64_t requests = issuer_requests;
+
+        (void)provider;
+        issuer_requests = 0;
+        return requests;
+}
+
 static const struct credentials_provider issuing = {
         .name = "issuer",
         .refresh = issuer_refresh,
         .cancel = issuer_cancel,
         .has_changed = issuer_has_changed,
+        .take_requests = issuer_take_requests,
         .free = issuer_free,
 };
 
@@ -286,6 +298,8 @@ static void open_store(void) {
         const char *message = "";
 
         issued = refresh_after = tokens = 0;
+        issuer_requests = 0;
+        issuer_class = STORE_PERMANENT;
         issuer_fails = file_has_changed = false;
         memset(&harness, 0, sizeof(harness));
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
@@ -647,6 +661,7 @@ START_TEST(missing_credentials_say_so_and_heal) {
         issuer_fails = true;
         store_harness_read(&harness, "a.tfevents", 0, 500);
         ck_assert_str_eq(harness.result.failure.code, "no-credentials");
+        ck_assert_uint_eq(harness.store->requests.total[REQUEST_CREDENTIALS], 3);
         /* A moment later nobody is asked again: the same answer at once. */
         store_harness_read(&harness, "a.tfevents", 0, 500);
         ck_assert_str_eq(harness.result.failure.code, "no-credentials");
@@ -755,6 +770,22 @@ START_TEST(a_store_closes_when_there_are_no_credentials) {
 }
 END_TEST
 
+/* Who comes before the next try waits for it: a failure that passes is told to those who saw it. */
+START_TEST(credentials_that_fail_for_a_moment_are_waited_for) {
+        begin();
+        test_file_write(server.root, "exp/a.tfevents", 10000);
+        issuer_fails = true;
+        issuer_class = STORE_THROTTLED;
+        store_harness_read(&harness, "a.tfevents", 0, 500);
+        ck_assert_int_eq(harness.result.failure.class, STORE_TRANSIENT);
+        ck_assert_str_eq(harness.result.failure.code, "no-credentials");
+        issuer_fails = false;
+        store_harness_read(&harness, "a.tfevents", 0, 500);
+        ck_assert_int_eq(harness.result.failure.class, STORE_OK);
+        end();
+}
+END_TEST
+
 /* Whatever the moment: while credentials are waited for, and in each state of a request. */
 START_TEST(close_at_every_moment) {
         fault_server_start(&server);
@@ -799,4 +830,4 @@ RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_as
             waiting_reads_are_not_asked_for_twice, refused_credentials_are_replaced_once,
             what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
             a_store_closes_inside_of_callbacks, a_store_closes_when_there_are_no_credentials,
-            close_at_every_moment)
+            credentials_that_fail_for_a_moment_are_waited_for, close_at_every_moment)
