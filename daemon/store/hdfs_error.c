@@ -49,7 +49,8 @@ void hdfs_error_judge(long status, const char *body, size_t size, const char *th
                             message ? (int)strcspn(message, "\n") : 0, message ? message : "",
                             thing);
         if (status == 401)
-                advice = "the cluster wants a login: HEADRACE_WEBHDFS_DELEGATION has a token of it";
+                advice = "the cluster wants a login: kinit gets a ticket, or "
+                         "HEADRACE_WEBHDFS_DELEGATION has a delegation token";
         if (advice)
                 failure_advise(ret_failure, "%s", advice);
         json_decref(root);

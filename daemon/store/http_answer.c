@@ -124,6 +124,11 @@ static void take_retry_after(struct http_answer *answer, const char *at, const c
                                                  RETRY_AFTER_MOST_MS);
 }
 
+static void take_challenge(struct http_answer *answer, const char *at, const char *end) {
+        if (end - at >= 9 && strncasecmp(at, "Negotiate", 9) == 0)
+                answer->wants_negotiate = true;
+}
+
 static const struct {
         const char *name;
         size_t size;
@@ -134,6 +139,7 @@ static const struct {
         { "ETag", 4, take_etag },
         { "Last-Modified", 13, take_last_modified },
         { "Retry-After", 11, take_retry_after },
+        { "WWW-Authenticate", 16, take_challenge },
 };
 
 void http_answer_take_line(struct http_answer *answer, const char *line, size_t size) {

@@ -14,6 +14,7 @@ struct http_answer {
         long status; /* 0: none yet */
         bool has_range;
         bool has_etag;
+        bool wants_negotiate;             /* WWW-Authenticate: Negotiate */
         uint64_t range_begin, range_end;  /* of Content-Range; end is the first byte behind */
         uint64_t total_bytes;             /* of the object, by Content-Range */
         uint64_t content_bytes;           /* Content-Length */

@@ -21,6 +21,7 @@
 #include "daemon/store/failure.h"
 #include "daemon/store/http_bearer.h"
 #include "daemon/store/http_failure.h"
+#include "daemon/store/http_negotiate.h"
 #include "daemon/store/http_proxy.h"
 #include "daemon/store/resolver.h"
 
@@ -51,6 +52,8 @@ struct http_client {
         char *ca_bundle;
         char *client_certificate, *client_key; /* NULL: none */
         struct http_bearer bearer;             /* path NULL: none */
+        struct http_negotiate negotiate;
+        char *claim; /* NULL: none */
         bool use_netrc;
         struct http_client_options options;
         struct resolver resolver;
@@ -63,6 +66,7 @@ struct http_client {
         struct list waiting; /* for the name */
         struct list active;
         struct list late;    /* past their deadline, about to be ended */
+        struct list outside; /* wait for a login */
         struct list refused; /* cannot go out, about to be told so */
         /* active ones that got bytes in this turn, by turn_node */
         struct list fresh;
@@ -95,7 +99,9 @@ struct http_request {
         struct http_answer answer;
         uint64_t start_ns;
         uint64_t header_bytes;
-        int refusal; /* -errno: there is no token */
+        int refusal;          /* -errno: there is no token */
+        unsigned login;       /* that it goes out with: client->negotiate.logins */
+        unsigned logins_left; /* that it may wait for */
         unsigned quiet_ticks;
         unsigned connects; /* addresses tried */
         unsigned address;
@@ -280,6 +286,12 @@ static bool is_refused_by_proxy(const struct http_request *request) {
         return request->client->proxy.url && request->answer.status == 407;
 }
 
+/* The answer is not for whoever asked: the request will go out again. */
+static bool wants_login(const struct http_request *request) {
+        return request->client->options.negotiates && request->answer.status == 401 &&
+               request->answer.wants_negotiate && request->logins_left > 0;
+}
+
 static size_t on_curl_header(char *line, size_t one, size_t size, void *userdata) {
         struct http_request *request = userdata;
 
@@ -301,7 +313,7 @@ static size_t on_curl_body(char *bytes, size_t one, size_t size, void *userdata)
 
         (void)one;
         request->quiet_ticks = 0;
-        if (is_refused_by_proxy(request))
+        if (is_refused_by_proxy(request) || wants_login(request))
                 return size;
         if (request->handler.on_turn && !list_is_linked(&request->turn_node))
                 list_append(&request->client->fresh, &request->turn_node);
@@ -464,6 +476,31 @@ static int set_token(struct http_request *request) {
                                                                                           : -ENOMEM;
 }
 
+/* Without the claim of the query, as there is a proof. */
+static void drop_claim(struct http_request *request) {
+        const char *claim = request->client->claim;
+        char *at = claim ? strstr(request->url, claim) : NULL;
+
+        if (at)
+                memmove(at, at + strlen(claim), strlen(at + strlen(claim)) + 1);
+}
+
+/* The cookie of the last login, or, where the server gives none, a negotiation for each request. */
+static void set_login(struct http_request *request) {
+        const struct http_negotiate *negotiate = &request->client->negotiate;
+        bool alone = negotiate->logins > 0 && !negotiate->cookie;
+
+        if (!request->client->options.negotiates)
+                return;
+        request->login = negotiate->logins;
+        curl_easy_setopt(request->easy, CURLOPT_COOKIE, negotiate->cookie);
+        curl_easy_setopt(request->easy, CURLOPT_HTTPAUTH,
+                         (long)(alone ? CURLAUTH_NEGOTIATE : CURLAUTH_NONE));
+        curl_easy_setopt(request->easy, CURLOPT_USERPWD, alone ? ":" : NULL);
+        if (negotiate->logins > 0)
+                drop_claim(request);
+}
+
 /* The request ends in the next turn of the loop. */
 static int refuse(struct http_request *request, int error) {
         struct http_client *client = request->client;
@@ -485,6 +522,7 @@ static int activate(struct http_request *request) {
         r = set_token(request);
         if (r < 0)
                 return refuse(request, r);
+        set_login(request);
         set_query(request);
         if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK ||
             curl_multi_add_handle(client->multi, request->easy) != CURLM_OK)
@@ -495,7 +533,7 @@ static int activate(struct http_request *request) {
         return 0;
 }
 
-/* Takes the request out of everything. */
+/* Takes the request out of everything: it is freed, or goes out anew. */
 static void detach(struct http_request *request) {
         struct http_client *client = request->client;
 
@@ -560,8 +598,8 @@ static void set_failure(struct http_request *request, CURLcode code,
         if (is_refused_by_proxy(request))
                 failure.proxy_status = request->answer.status;
         http_failure_tell(&failure, ret_failure);
-        if (is_refused_by_proxy(request))
-                request->answer.status = 0; /* the server has answered nothing */
+        if (is_refused_by_proxy(request) || code == CURLE_TOO_MANY_REDIRECTS)
+                request->answer.status = 0; /* there is no answer */
 }
 
 /* True if the request is on its way to another address. */
@@ -581,6 +619,65 @@ static bool try_next_address(struct http_request *request, CURLcode code) {
                curl_multi_add_handle(client->multi, request->easy) == CURLM_OK;
 }
 
+/* ---- Logins ---- */
+
+/*
+ * Those that wait now go out, or fail with the login. A callback may cancel any of them, send others,
+ * and close the client.
+ */
+static void on_login(void *userdata, const struct store_failure *failure) {
+        struct http_client *client = userdata;
+        struct store_failure transport;
+
+        if (failure->class == STORE_OK && client->options.on_login)
+                client->options.on_login(client->options.login_userdata);
+        while (!list_is_empty(&client->outside)) {
+                struct http_request *request = list_owner(client->outside.next, struct http_request,
+                                                          node);
+
+                list_remove(&request->node);
+                transport = *failure;
+                if (transport.class == STORE_OK && activate(request) < 0)
+                        failure_set_errno(&transport, ENOMEM, client->url->endpoint);
+                if (transport.class != STORE_OK)
+                        finish(request, &transport);
+        }
+}
+
+static int log_in(struct http_request *request) {
+        struct http_client *client = request->client;
+        struct http_negotiate_way way = { .url = request->url,
+                                          .ca_bundle = client->ca_bundle,
+                                          .proxy = client->proxy.url,
+                                          .exempt = client->proxy.exempt,
+                                          .insecure = client->options.insecure,
+                                          .timeout_ms = client->options.connect_ms +
+                                                        client->options.first_byte_ms };
+
+        return http_negotiate_start(&client->negotiate, &way);
+}
+
+/*
+ * The request goes out again, with a login that others have got meanwhile, or when there is one.
+ * False: it does not.
+ */
+static bool try_with_login(struct http_request *request) {
+        struct http_client *client = request->client;
+
+        if (!wants_login(request))
+                return false;
+        request->logins_left--;
+        detach(request);
+        http_answer_init(&request->answer);
+        request->header_bytes = 0;
+        request->quiet_ticks = 0;
+        if (request->login != client->negotiate.logins)
+                return activate(request) == 0;
+        list_append(&client->outside, &request->node);
+        drop_claim(request);
+        return log_in(request) == 0;
+}
+
 static void take_sample(struct http_client *client, const struct http_request *request) {
         client->first_bytes_ns[client->first_byte_count++ % HTTP_CLIENT_SAMPLES] =
                 request->answer.first_byte_ns;
@@ -595,7 +692,11 @@ static void take_message(struct http_client *client, const CURLMsg *message) {
         if (try_next_address(request, code))
                 return;
         failure_clear(&transport);
-        if (code == CURLE_OK && !is_refused_by_proxy(request))
+        if (code == CURLE_OK && wants_login(request)) {
+                if (try_with_login(request))
+                        return;
+                failure_set_errno(&transport, ENOMEM, request->client->url->endpoint);
+        } else if (code == CURLE_OK && !is_refused_by_proxy(request))
                 take_sample(client, request);
         else
                 set_failure(request, code, &transport);
@@ -800,6 +901,7 @@ int http_client_send(struct http_client *client, const struct http_query *query,
         request->handler = *handler;
         request->userdata = userdata;
         request->start_ns = uv_hrtime();
+        request->logins_left = 2;
         r = copy_query(request, query);
         if (r == 0)
                 r = start(request);
@@ -849,6 +951,8 @@ static void http_client_free(struct http_client *client) {
         resolver_deinit(&client->resolver);
         http_bearer_deinit(&client->bearer);
         http_proxy_deinit(&client->proxy);
+        http_negotiate_deinit(&client->negotiate);
+        free(client->claim);
         free(client->client_certificate);
         free(client->client_key);
         curl_slist_free_all(client->headers);
@@ -889,6 +993,10 @@ static int prepare(struct http_client *client, uv_loop_t *loop) {
                 client->client_certificate = strdup(options->client_certificate);
                 r = client->client_certificate ? 0 : -ENOMEM;
         }
+        if (r == 0 && options->claim) {
+                client->claim = strdup(options->claim);
+                r = client->claim ? 0 : -ENOMEM;
+        }
         if (r == 0 && options->client_key) {
                 client->client_key = strdup(options->client_key);
                 r = client->client_key ? 0 : -ENOMEM;
@@ -921,6 +1029,8 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
         list_init(&client->late);
         list_init(&client->fresh);
         list_init(&client->refused);
+        list_init(&client->outside);
+        http_negotiate_init(&client->negotiate, loop, on_login, client);
         r = prepare(client, loop);
         if (r < 0) {
                 http_client_free(client);
@@ -949,6 +1059,7 @@ void http_client_close(struct http_client *client, void (*on_closed)(void *userd
         cancel_all(&client->active);
         cancel_all(&client->late);
         cancel_all(&client->refused);
+        cancel_all(&client->outside);
         drop_multi(client);
         uv_close((uv_handle_t *)&client->curl_timer, on_timer_closed);
         uv_close((uv_handle_t *)&client->tick, on_timer_closed);

@@ -32,6 +32,14 @@ struct http_client_options {
         const char *bearer_file;        /* with a token, read again when it changes */
         const char *client_certificate; /* PEM, for https */
         const char *client_key;         /* of it, PEM; NULL: it is in the same file */
+        /*
+         * A server that asks for SPNEGO gets it. on_login, which may be NULL, is told when it took a
+         * ticket; from then on the claim is left out of queries, as the ticket says who asks.
+         */
+        bool negotiates;
+        const char *claim; /* "&name=value"; NULL: none */
+        void (*on_login)(void *userdata);
+        void *login_userdata;
 };
 
 extern const struct http_client_options http_client_defaults;

@@ -2,8 +2,9 @@
 /*
  * webhdfs://host[:port]/path and, over TLS, swebhdfs://: directories by LISTSTATUS_BATCH, files by
  * OPEN with offset and length, which the NameNode answers with a redirect to a DataNode. HDFS has no
- * tags: a version is a length and a time. Who asks is HADOOP_USER_NAME or the user of this process,
- * or whoever the delegation token in HEADRACE_WEBHDFS_DELEGATION is of. Source: "WebHDFS REST API".
+ * tags: a version is a length and a time. Who asks is whoever the delegation token in
+ * HEADRACE_WEBHDFS_DELEGATION is of; else HADOOP_USER_NAME or the user of this process, unless the
+ * server asks for SPNEGO: then the Kerberos ticket says it. Source: "WebHDFS REST API".
  */
 #include <errno.h>
 #include <pwd.h>
@@ -26,6 +27,7 @@ struct webhdfs {
         char *path;  /* "/webhdfs/v1/..." without a slash at its end */
         char *who;   /* "user.name=..." or "delegation=...": of each query */
         char *query; /* of listings */
+        char *claim; /* "&user.name=..."; NULL: there is a token */
 };
 
 static char *make_target(const struct http_files *files, const struct store_read_range *range) {
@@ -60,6 +62,7 @@ static void webhdfs_free(struct http_files *files) {
         wipe(hdfs->who);
         wipe(hdfs->query);
         free(hdfs->path);
+        free(hdfs->claim);
         free(hdfs);
 }
 
@@ -115,10 +118,25 @@ static int set_who(struct webhdfs *hdfs) {
         percent_write(out, value, strlen(value));
         if (fclose(out) != 0 || asprintf(&hdfs->query, "?op=LISTSTATUS_BATCH&%s", hdfs->who) < 0)
                 return -ENOMEM;
+        if (!has_token && asprintf(&hdfs->claim, "&%s", hdfs->who) < 0) {
+                hdfs->claim = NULL;
+                return -ENOMEM;
+        }
         return asprintf(&hdfs->files.store.identity, has_token ? "a delegation token%s" : "user %s",
                         has_token ? "" : value) < 0
                        ? -ENOMEM
                        : 0;
+}
+
+/* The server took a ticket. */
+static void on_login(void *userdata) {
+        struct webhdfs *hdfs = userdata;
+        char *identity = strdup("a Kerberos ticket");
+
+        if (!identity)
+                return;
+        free(hdfs->files.store.identity);
+        hdfs->files.store.identity = identity;
 }
 
 static int set_places(struct webhdfs *hdfs) {
@@ -152,6 +170,8 @@ static int webhdfs_new(uv_loop_t *loop, const char *url, struct store **ret_stor
         if (!hdfs)
                 return -ENOMEM;
         options.no_credentials = true;
+        options.on_login = on_login;
+        options.login_userdata = hdfs;
         files->store.operations = &http_files_operations;
         files->store.window_start = WEBHDFS_WINDOW_START;
         files->kind = &kind;
@@ -162,6 +182,8 @@ static int webhdfs_new(uv_loop_t *loop, const char *url, struct store **ret_stor
                 *ret_message = "the URL names no host";
         if (r == 0)
                 r = set_places(hdfs);
+        options.claim = hdfs->claim;
+        options.negotiates = hdfs->claim != NULL;
         if (r == 0)
                 r = http_client_new(loop, &files->url, &options, &files->client);
         if (r < 0) {

@@ -129,6 +129,24 @@ def test_certificates_that_do_not_do(start, tmp_path, pki, monkeypatch, access, 
             assert said.startswith(code + " ") and words in said, said
 
 
+def test_hdfs_that_wants_a_ticket_names_kinit_and_heals(start, tmp_path, serve, monkeypatch):
+    """RFC 4559: 401 and WWW-Authenticate: Negotiate. There is no ticket here."""
+    (tmp_path / "krb5.conf").write_text("[libdefaults]\ndefault_realm = TEST\ndns_lookup_kdc = false\n")
+    monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/no-tickets")
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    (tmp_path / "logs").mkdir()
+    server = serve(tmp_path / "logs")
+    server.control({"fault": "status", "status": 401, "headers": {"WWW-Authenticate": "Negotiate"}})
+    daemon = start("--set", "poll=0.1", server.url.replace("http", "webhdfs"))
+    with Client(daemon.socket_path) as client:
+        said = failure(client)
+        assert said.startswith("401 ") and "Kerberos" in said and "kinit" in said and "HEADRACE_WEBHDFS_DELEGATION" in said, said
+        server.control({"clear": True}, {"fault": "garbage", "body": '{"DirectoryListing": {"partialListing": {"FileStatuses": '
+                                         '{"FileStatus": []}}, "remainingEntries": 0}}'})
+        wait_for(lambda: client.call("status")["sources"][0]["state"] == "ok")
+
+
 def test_files_are_named_by_the_configuration_alone(start, tmp_path, serve):
     """Who may add sources is not thereby allowed to have the daemon's files sent to a server."""
     (tmp_path / "secret").write_text(TOKEN)
