@@ -40,8 +40,8 @@ void resolver_deinit(struct resolver *resolver) {
 }
 
 bool resolver_is_ready(const struct resolver *resolver) {
-        return resolver->literal ||
-               (resolver->count > 0 && uv_hrtime() - resolver->resolved_at_ns < RESOLVER_FRESH_NS);
+        return resolver->literal || (resolver->count > 0 && !resolver->stale &&
+                                     uv_hrtime() - resolver->resolved_at_ns < RESOLVER_FRESH_NS);
 }
 
 static bool is_known(const struct resolver *resolver, const char *address) {
@@ -81,6 +81,7 @@ static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo 
                 else if (resolver->count > 0)
                         status = 0; /* the old ones are better than none */
                 resolver->resolved_at_ns = uv_hrtime();
+                resolver->stale = false;
                 resolver->on_resolved(resolver->userdata,
                                       status == 0 && resolver->count == 0 ? UV_EAI_NONAME : status);
         }
@@ -137,5 +138,6 @@ bool resolver_set_bad(struct resolver *resolver, unsigned index) {
                         return true;
         }
         memset(resolver->bad, 0, sizeof(resolver->bad));
+        resolver->stale = true;
         return false;
 }

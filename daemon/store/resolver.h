@@ -20,6 +20,7 @@ struct resolver {
         bool bad[RESOLVER_ADDRESSES_MOST];
         bool second_family[RESOLVER_ADDRESSES_MOST];
         unsigned count, next;
+        bool stale; /* to be asked for again, however young */
         uint64_t resolved_at_ns;
         void (*on_resolved)(void *userdata, int error);
         void *userdata;
@@ -44,5 +45,8 @@ int resolver_start(struct resolver *resolver);
  */
 const char *resolver_next(struct resolver *resolver, unsigned *ret_index);
 
-/* Nothing answers at this address. False: it was the last good one; all count as good again. */
+/*
+ * Nothing answers at this address. False: it was the last good one; all count as good again, and the
+ * next question is asked at once, as the host may have moved.
+ */
 bool resolver_set_bad(struct resolver *resolver, unsigned index);

@@ -59,11 +59,12 @@ def expected_rows(root):
 
 
 class Daemon:
-    def __init__(self, socket_path, *arguments, limit_fds=None):
+    def __init__(self, socket_path, *arguments, limit_fds=None, inside=()):
+        """inside: words of a command that runs the one behind them."""
         self.socket_path = socket_path
         self.errors = open(str(socket_path) + ".stderr", "w+b")
         environment = {**os.environ, "HOME": str(socket_path.parent), "XDG_CONFIG_HOME": str(socket_path.parent)}
-        self.process = subprocess.Popen([HEADRACED, "--socket", socket_path, *arguments], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*inside, HEADRACED, "--socket", socket_path, *arguments], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=self.errors, env=environment,
                                         preexec_fn=limit_fds and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit_fds)))
 
