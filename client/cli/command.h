@@ -101,6 +101,9 @@ bool command_is_source(const struct hr_connection *connection, const json_t *row
 const char *command_below_prefix(const struct hr_connection *connection, const char *name,
                                  bool is_run);
 
+/* Of a file's state: it is settled because it cannot be read. */
+bool command_is_unreadable(const char *state);
+
 /* "data CRC at offset 116, 39 bytes skipped" of a damaged place as docs/PROTOCOL.md has it. */
 void command_place_text(const json_t *place, char *ret_text, size_t size);
 

@@ -75,13 +75,17 @@ static void name_error(const char *path, const json_t *error, const char *fallba
         complain_file(path, text);
 }
 
+bool command_is_unreadable(const char *state) {
+        return strncmp(state, "unreadable", 10) == 0 || strcmp(state, "archived") == 0;
+}
+
 static void on_file(void *userdata, const json_t *row) {
         struct damage_list *list = userdata;
         const char *path = json_string_value(json_object_get(row, "path")),
                    *run = json_string_value(json_object_get(row, "run"));
         const char *state = json_string_value(json_object_get(row, "state"));
         json_int_t damaged = json_integer_value(json_object_get(row, "damaged"));
-        bool is_unreadable = state && strncmp(state, "unreadable", 10) == 0;
+        bool is_unreadable = state && command_is_unreadable(state);
 
         if (!path || !run || (damaged == 0 && !is_unreadable))
                 return;

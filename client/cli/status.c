@@ -132,6 +132,8 @@ static void print_source(const json_t *source, const struct run_counts *counts) 
                 printf(" (%s)", reasons);
         if (number_of(source, "failed") > 0)
                 printf("  unreadable %s", human_count(count, number_of(source, "failed")));
+        if (number_of(source, "archived") > 0)
+                printf("  archived %s", human_count(count, number_of(source, "archived")));
         if (number_of(source, "excluded") > 0)
                 printf("  left out %s", human_count(count, number_of(source, "excluded")));
         if (json_is_number(age))
@@ -172,8 +174,11 @@ static int judge_source(const json_t *source) {
                 complain_file(text_of(source, "name", "?"), reason);
                 return EXIT_SOURCE;
         }
-        return number_of(source, "damaged") + number_of(source, "failed") > 0 ? EXIT_DAMAGE
-                                                                              : EXIT_GOOD;
+        return number_of(source, "damaged") + number_of(source, "failed") +
+                                       number_of(source, "archived") >
+                               0
+                       ? EXIT_DAMAGE
+                       : EXIT_GOOD;
 }
 
 static void print_ring(const json_t *status) {

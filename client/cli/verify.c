@@ -262,7 +262,7 @@ static void on_file(void *userdata, const json_t *file) {
         verify->records += number_of(file, "records");
         if (number_of(file, "damaged") > 0)
                 on_damaged(verify, file);
-        if (strncmp(text_of(file, "state"), "unreadable", 10) == 0)
+        if (command_is_unreadable(text_of(file, "state")))
                 on_unreadable(verify, file, json_object_get(file, "error"));
         else if (loaded < size && !has_damaged_tail(file, loaded))
                 on_unfinished(verify, file, loaded, size - loaded);

@@ -17,10 +17,15 @@
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const names[] = {
-                [CATALOG_QUEUED] = "queued",         [CATALOG_LOADING] = "loading",
-                [CATALOG_UNREADABLE] = "unreadable", [CATALOG_GONE] = "gone",
-                [CATALOG_EMPTY] = "empty",           [CATALOG_HEADER_ONLY] = "header only",
-                [CATALOG_LOADED] = "loaded",         [CATALOG_EXCLUDED] = "excluded",
+                [CATALOG_QUEUED] = "queued",
+                [CATALOG_LOADING] = "loading",
+                [CATALOG_UNREADABLE] = "unreadable",
+                [CATALOG_ARCHIVED] = "archived",
+                [CATALOG_GONE] = "gone",
+                [CATALOG_EMPTY] = "empty",
+                [CATALOG_HEADER_ONLY] = "header only",
+                [CATALOG_LOADED] = "loaded",
+                [CATALOG_EXCLUDED] = "excluded",
         };
 
         return names[state];

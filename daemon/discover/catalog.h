@@ -21,6 +21,7 @@ enum catalog_state {
         CATALOG_QUEUED = 0,
         CATALOG_LOADING,
         CATALOG_UNREADABLE,
+        CATALOG_ARCHIVED, /* cannot be read before somebody brings it back */
         CATALOG_GONE,
         CATALOG_EMPTY,       /* 0 bytes in storage */
         CATALOG_HEADER_ONLY, /* loaded, but it holds no value */
@@ -80,6 +81,7 @@ struct catalog_file {
         bool settled : 1;
         /* from the run before: no listing has had it yet, so that its tag is no guard for reads */
         bool is_remembered : 1;
+        bool is_archived : 1; /* as its row says; the state is that of the last try */
         char memory[];
 };
 

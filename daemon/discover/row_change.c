@@ -32,6 +32,8 @@ bool row_change(const struct catalog_file *file, const struct store_row *row,
         else if (row_is_other_version(file, row))
                 *ret_change = row_is_swapped(file, row) || row_is_stale(file, row) ? WATCH_SWAPPED
                                                                                    : WATCH_TOUCHED;
+        else if (file->is_archived && !row->is_archived)
+                *ret_change = WATCH_RESTORED;
         else
                 return false;
         /* What has been read was read after that: it may well be what the row is of. */

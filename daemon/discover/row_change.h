@@ -18,6 +18,7 @@ enum watch_change {
          * read of it may still hold.
          */
         WATCH_SWAPPED,
+        WATCH_RESTORED, /* the same, but no longer archived */
 };
 
 /*

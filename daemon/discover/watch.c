@@ -177,6 +177,7 @@ static void on_row(void *userdata, const struct store_row *row) {
                 return;
         news = row_change(file, row, &change);
         note_seen(watch, file);
+        file->is_archived = row->is_archived;
         if (row->mtime_ns > watch->newest_ns)
                 watch->newest_ns = row->mtime_ns;
         if (!news)

@@ -20,6 +20,7 @@
 #define AWAITED_LEAST_BYTES 65536u
 #define RETRY_FIRST_NS (10 * 1000000000ull)
 #define RETRY_DOUBLINGS_MOST 6u
+#define RETRY_ARCHIVED_NS (3600 * 1000000000ull)
 
 struct block_file feed_identity(const struct feed *feed) {
         const struct catalog_file *file = feed->file;
@@ -249,23 +250,42 @@ void feed_rest(struct feed *feed) {
                 feed_settle(feed, feed->has_values ? CATALOG_LOADED : CATALOG_HEADER_ONLY);
 }
 
+static bool is_archived(const struct store_failure *failure) {
+        return strcmp(failure->code, STORE_CODE_ARCHIVED) == 0;
+}
+
+/* When it is tried again. Bringing back takes hours, and each try costs a request. */
+static void wait_for_retry(struct feed *feed, bool archived) {
+        struct pipeline *pipeline = feed->pipeline;
+        uint64_t wait_ns = RETRY_FIRST_NS << feed->failures;
+
+        if (archived)
+                wait_ns = RETRY_ARCHIVED_NS;
+        else if (feed->failures < RETRY_DOUBLINGS_MOST)
+                feed->failures++;
+        feed->retry_at_ns = pipeline_now_ns(pipeline) + wait_ns;
+        leave_queue(feed);
+        feed->failed = true;
+        list_append(archived ? &pipeline->archived : &pipeline->failed, &feed->queue);
+        pipeline_watch_failed(pipeline);
+}
+
 void feed_fail(struct feed *feed, const struct store_failure *failure) {
+        struct catalog_file *file = feed->file;
+        bool archived = is_archived(failure);
+        bool is_known = archived && file->failure && is_archived(file->failure);
+
         part_drop_all(feed);
         part_decode_drop_carry(feed);
         feed->issued_offset = feed_offset(feed);
         feed->late = true;
-        feed->probe |= feed->file->listed_bytes == UINT64_MAX; /* nothing has answered that yet */
-        feed->retry_at_ns = uv_hrtime() + (RETRY_FIRST_NS << feed->failures);
-        if (feed->failures < RETRY_DOUBLINGS_MOST)
-                feed->failures++;
-        leave_queue(feed);
-        feed->failed = true;
-        list_append(&feed->pipeline->failed, &feed->queue);
-        pipeline_watch_failed(feed->pipeline);
-        catalog_set_failure(feed->file, failure);
-        if (!feed->file->is_remembered) /* it may have gone meanwhile: the listing will say */
-                PIPELINE_TELL(feed->pipeline, file_failed, feed->file);
-        feed_settle(feed, CATALOG_UNREADABLE);
+        feed->probe |= file->listed_bytes == UINT64_MAX; /* nothing has answered that yet */
+        wait_for_retry(feed, archived);
+        catalog_set_failure(file, failure);
+        if (!file->is_remembered &&
+            !is_known) /* it may have gone meanwhile: the listing will say */
+                PIPELINE_TELL(feed->pipeline, file_failed, file);
+        feed_settle(feed, archived ? CATALOG_ARCHIVED : CATALOG_UNREADABLE);
 }
 
 void feed_retry(struct feed *feed) {
@@ -354,6 +374,8 @@ void feed_changed(struct feed *feed, enum watch_change change) {
         }
         feed->unguarded = false;
         feed_retry(feed);
+        if (change == WATCH_RESTORED)
+                return; /* what was read of it stands */
         if (change == WATCH_SHRANK ||
             (change == WATCH_TOUCHED && !unread && feed->next.offset > 0) ||
             (change == WATCH_SWAPPED && !unread && feed->tail_bytes == 0)) {

@@ -48,8 +48,8 @@ struct feed {
         struct list cursors; /* of the readers that want the file */
         struct list waiters; /* of the requests that wait until it is settled */
         /*
-         * in pipeline->hungry while bytes are left to ask for, in pipeline->failed while it waits
-         * for another try
+         * in pipeline->hungry while bytes are left to ask for, in pipeline->failed or ->archived
+         * while it waits for another try
          */
         struct list queue;
 
@@ -68,7 +68,7 @@ struct feed {
         uint8_t tail_bytes;
         uint8_t failures;              /* in a row; counted as far as the wait depends on it */
         enum damage search_damage : 8; /* with search_offset; block_decode.h */
-        bool failed : 1;               /* it is in pipeline->failed */
+        bool failed : 1;               /* it is in pipeline->failed or ->archived */
         /* it changed: parts repeat the last bytes before them, to see that it only grew */
         bool checked : 1;
         bool unguarded : 1;  /* the object is another version than the listing said */

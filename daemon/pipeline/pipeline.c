@@ -70,10 +70,8 @@ static void on_segment(void *userdata, const struct decoder_event *event) {
                     status.segment_count);
 }
 
-/* Looks at failed files from time to time, only while there are any. */
-static void on_retry(uv_timer_t *timer) {
-        struct pipeline *pipeline = timer->data;
-        uint64_t now = uv_hrtime();
+void pipeline_retry_due(struct pipeline *pipeline) {
+        uint64_t now = pipeline_now_ns(pipeline);
 
         list_for_each(node, &pipeline->failed) {
                 struct feed *feed = list_owner(node, struct feed, queue);
@@ -81,13 +79,42 @@ static void on_retry(uv_timer_t *timer) {
                 if (feed->retry_at_ns <= now)
                         feed_retry(feed);
         }
-        if (list_is_empty(&pipeline->failed))
-                uv_timer_stop(timer);
+        list_for_each(node, &pipeline->archived) {
+                struct feed *feed = list_owner(node, struct feed, queue);
+
+                if (feed->retry_at_ns > now)
+                        break;
+                feed_retry(feed);
+        }
 }
 
+static void on_retry(uv_timer_t *timer) {
+        struct pipeline *pipeline = timer->data;
+
+        pipeline_retry_due(pipeline);
+        pipeline_watch_failed(pipeline);
+}
+
+/*
+ * Failed files are looked at from time to time, while there are any; of archived ones it is known
+ * when.
+ */
 void pipeline_watch_failed(struct pipeline *pipeline) {
-        if (!uv_is_active((uv_handle_t *)&pipeline->retry))
-                uv_timer_start(&pipeline->retry, on_retry, RETRY_LOOK_MS, RETRY_LOOK_MS);
+        uint64_t now = pipeline_now_ns(pipeline), wait_ms = RETRY_LOOK_MS;
+
+        if (list_is_empty(&pipeline->failed)) {
+                const struct feed *first = list_owner(pipeline->archived.next, struct feed, queue);
+
+                if (list_is_empty(&pipeline->archived)) {
+                        uv_timer_stop(&pipeline->retry);
+                        return;
+                }
+                if (first->retry_at_ns > now)
+                        wait_ms = max_u64(wait_ms, (first->retry_at_ns - now) / 1000000);
+        }
+        if (!uv_is_active((uv_handle_t *)&pipeline->retry) ||
+            uv_timer_get_due_in(&pipeline->retry) > wait_ms)
+                uv_timer_start(&pipeline->retry, on_retry, wait_ms, 0);
 }
 
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
@@ -204,6 +231,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         list_init(&pipeline->readers);
         list_init(&pipeline->hungry);
         list_init(&pipeline->failed);
+        list_init(&pipeline->archived);
         list_init(&pipeline->removals);
         list_init(&pipeline->requests);
         list_init(&pipeline->ahead);

@@ -42,7 +42,8 @@ struct pipeline_options {
         uint64_t price_nano_usd[REQUEST_KINDS];
         const char *remember; /* directory for what is known of sources; NULL: forget. Borrowed */
         uint64_t reread_ns;   /* first back-off before doubtful bytes are read again (reread.h) */
-        uint64_t hold_ns;     /* between two acknowledgements for which bytes are held (hold.h) */
+        uint64_t (*now_ns)(void); /* of tries that failed; NULL: uv_hrtime() */
+        uint64_t hold_ns; /* between two acknowledgements for which bytes are held (hold.h) */
 };
 
 /* What happens, for notifications and the log. Any member may be NULL. */

@@ -33,7 +33,9 @@ struct pipeline {
         unsigned reader_count, follower_count;
         /* feeds with bytes in storage that nobody has asked for yet, in order of arrival */
         struct list hungry;
-        struct list failed;   /* feeds that are tried again later */
+        struct list failed; /* feeds that are tried again later */
+        struct list
+                archived; /* likewise, an hour after the last try: in the order of their tries */
         struct list removals; /* sources that are being removed (source_removal.h) */
         struct list requests; /* reload, wait_loaded, payload, damage */
         unsigned waiting;     /* of them: wait_loaded, which make demand */
@@ -63,6 +65,14 @@ void pipeline_touch(struct pipeline *pipeline);
 
 /* A feed has failed: it is looked at again when its time has come. */
 void pipeline_watch_failed(struct pipeline *pipeline);
+
+/* Tries those again whose time has come. */
+void pipeline_retry_due(struct pipeline *pipeline);
+
+/* The clock of tries that failed. */
+static inline uint64_t pipeline_now_ns(const struct pipeline *pipeline) {
+        return pipeline->options.now_ns ? pipeline->options.now_ns() : uv_hrtime();
+}
 
 /* Something that kept the pipeline from closing is closed, and no longer counted in open_parts. */
 void pipeline_part_closed(struct pipeline *pipeline);

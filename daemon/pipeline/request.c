@@ -305,6 +305,16 @@ static void reload_listed(struct pipeline_request *request, struct catalog_sourc
                 reload_answer(reload);
 }
 
+/* Feeds of the source, or of all, that wait for another try. */
+static void retry_all(struct list *feeds, const struct catalog_source *source) {
+        list_for_each(node, feeds) {
+                struct feed *feed = list_owner(node, struct feed, queue);
+
+                if (!source || feed->file->run->source == source)
+                        feed_retry(feed);
+        }
+}
+
 int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                     void (*on_done)(void *userdata, const struct store_failure *failure),
                     void *userdata, struct pipeline_request **ret_request) {
@@ -332,12 +342,8 @@ int pipeline_reload(struct pipeline *pipeline, struct catalog_source *source,
                 reload->left++;
                 watch_reload(s->watch);
         }
-        list_for_each(node, &pipeline->failed) {
-                struct feed *feed = list_owner(node, struct feed, queue);
-
-                if (!source || feed->file->run->source == source)
-                        feed_retry(feed);
-        }
+        retry_all(&pipeline->failed, source);
+        retry_all(&pipeline->archived, source);
         *ret_request = &reload->request;
         pipeline_touch(pipeline);
         return 0;

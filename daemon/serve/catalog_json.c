@@ -42,7 +42,8 @@ static uint64_t file_size(const struct catalog_file *file) {
 }
 
 bool catalog_json_is_failed(const struct catalog_file *file) {
-        return file->settled && (file->state == CATALOG_UNREADABLE || file->failure);
+        return file->settled && (file->state == CATALOG_UNREADABLE ||
+                                 file->state == CATALOG_ARCHIVED || file->failure);
 }
 
 json_t *catalog_json_failure(const struct store_failure *failure) {
@@ -65,7 +66,10 @@ static void add_run(struct catalog_totals *totals, const struct catalog_run *run
                 totals->damaged += file_damage_count(file->damage);
                 for (unsigned k = 0; file->damage && k < DAMAGE_COUNT; k++)
                         totals->damaged_by[k] += file_damage_by_reason(file->damage, k);
-                totals->failed += catalog_json_is_failed(file);
+                if (file->state == CATALOG_ARCHIVED)
+                        totals->archived++;
+                else
+                        totals->failed += catalog_json_is_failed(file);
         }
 }
 
@@ -156,6 +160,7 @@ json_t *catalog_json_source(const struct catalog_source *source) {
                      set_number(object, "settled", totals.settled) ||
                      set_number(object, "excluded", source->excluded_count) ||
                      set_number(object, "failed", totals.failed) ||
+                     set_number(object, "archived", totals.archived) ||
                      json_object_set_new(object, "unreadable", unreadable(source)) ||
                      json_object_set_new(object, "requests", requests_json(source, time(NULL)));
 

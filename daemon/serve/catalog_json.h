@@ -13,7 +13,8 @@
 struct catalog_totals {
         uint64_t size_bytes, loaded_bytes, records, damaged;
         uint64_t damaged_by[DAMAGE_COUNT];
-        uint64_t failed;               /* files that are settled because they cannot be read */
+        uint64_t failed;   /* files that are settled because they cannot be read, but for those */
+        uint64_t archived; /* that somebody must bring back first */
         uint64_t runs, files, settled; /* without those that filters leave out */
 };
 

@@ -186,7 +186,7 @@ static const struct {
           "the account's firewall, or a right that is missing: Storage Blob Data Reader" },
         { "PublicAccessNotPermitted", STORE_PERMANENT, "az login, or AZURE_STORAGE_KEY" },
         { "ContainerNotFound", STORE_PERMANENT, "look at the account's and the container's name" },
-        { "BlobArchived", STORE_PERMANENT, "it must be brought back to another tier" },
+        { "BlobArchived", STORE_PERMANENT, "restore it first (az storage blob set-tier)" },
 };
 
 static bool is_refusal(const char *code) {
@@ -217,7 +217,7 @@ static enum object_remedy judge(struct object_store *store, enum object_operatio
         }
         snprintf(text, sizeof(text), "%ld", status);
         failure_set(ret_failure, class,
-                    strcmp(code, "BlobArchived") == 0 ? "archived"
+                    strcmp(code, "BlobArchived") == 0 ? STORE_CODE_ARCHIVED
                     : code[0]                         ? code
                                                       : text,
                     "%ld %s on %s%s (%s), as %s", status, code,

@@ -150,7 +150,7 @@ void s3_failure_set(struct store_failure *ret_failure, const struct s3_failure_c
         char code[96];
 
         if (kind == S3_ERROR_ARCHIVED)
-                snprintf(code, sizeof(code), "archived");
+                snprintf(code, sizeof(code), STORE_CODE_ARCHIVED);
         else
                 snprintf(code, sizeof(code), "%ld%s%s", context->status,
                          context->error->code[0] ? " " : "", context->error->code);

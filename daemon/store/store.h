@@ -34,6 +34,9 @@ enum store_failure_class {
         STORE_CHANGED,   /* 412: the object is not the version that was asked for */
 };
 
+/* The code of a failed read of an object that somebody must bring back first, in any store. */
+#define STORE_CODE_ARCHIVED "archived"
+
 struct store_failure {
         enum store_failure_class class;
         char code[40];

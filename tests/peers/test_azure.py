@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """az:// on Azurite, which checks signatures as Azure does."""
+import time
+
 import pytest
 
+from tests.integration.hrclient import Client
 from tests.integration.test_command import headrace, rows, wanted_requests
 from tests.integration.test_protocol import expected_rows, start, write_events, write_tree  # noqa: F401
 from tests.rig import peer
@@ -66,6 +69,31 @@ def test_wrong_key_and_expired_sas_are_told_and_not_shown(azure):
     sas = azure.sas(-60)
     result = headrace("ls", "az://logs/exp", env=azure.environment(AZURE_STORAGE_KEY="", AZURE_STORAGE_SAS_TOKEN=sas), code=3)
     assert b"403" in result.stderr and b"sig=" not in result.stderr
+
+
+def test_archived_blobs_are_told_and_read_when_their_tier_changes(azure, tmp_path, start, monkeypatch):  # noqa: F811
+    logs = tmp_path / "logs"
+    for run in ("hot", "cold"):
+        write_events(logs / run / "events.out.tfevents.1.host", [run], 10)
+    azure.put("archive", logs)
+    azure.set_tier("archive/cold/events.out.tfevents.1.host", "Archive")
+    url = "az://logs/archive"
+    listed = headrace("ls", url, env=azure.environment(), code=1)
+    assert listed.stdout.count(b" archived ") == 1
+    assert b"cold" in listed.stderr and b"restore it first (az storage blob set-tier" in listed.stderr
+    for name, value in azure.environment().items():
+        monkeypatch.setenv(name, value)
+    daemon = start("--set", "poll=0.1", url)
+    with Client(daemon.socket_path) as client:
+        client.call("wait_loaded")
+        assert {run["run"]: run["state"] for run in client.call("runs")["runs"]} == {"hot": "loaded", "cold": "archived"}
+        azure.set_tier("archive/cold/events.out.tfevents.1.host", "Hot")
+        until = time.monotonic() + 60
+        while "archived" in {run["state"] for run in client.call("runs")["runs"]}:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert client.call("wait_loaded")["failed"] == []
+    assert rows(headrace("dump", "--socket", daemon.socket_path, url).stdout) == expected_rows(logs)
 
 
 def test_a_container_that_is_not_there(azure):

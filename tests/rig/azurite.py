@@ -73,6 +73,10 @@ class Azurite(peer.Peer):
                 name = urllib.parse.quote(f"{prefix}/{path.relative_to(directory)}", safe="/")
                 self._put(f"/{self.container}/{name}", path.read_bytes(), "", {"x-ms-blob-type": "BlockBlob"})
 
+    def set_tier(self, name, tier):
+        """Hot, Cool or Archive: https://learn.microsoft.com/rest/api/storageservices/set-blob-tier"""
+        self._put(f"/{self.container}/{urllib.parse.quote(name, safe='/')}", b"", "comp=tier", {"x-ms-access-tier": tier})
+
     def sas(self, seconds=3600):
         expires = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
         fields = ["rl", "", expires, f"/blob/{self.account}/{self.container}", "", "", "http,https", VERSION, "c", "", "", "", "", "", "", ""]

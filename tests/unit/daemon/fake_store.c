@@ -142,16 +142,27 @@ struct fake_store *fake_store_new(uv_loop_t *loop, const char *url) {
         return fake;
 }
 
-void fake_store_tagged_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
-                           int64_t mtime_ns, const char *tag) {
+static void give_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                     int64_t mtime_ns, const char *tag, bool is_archived) {
         struct store_row row = { .name = name,
                                  .name_size = strlen(name),
                                  .size_bytes = size_bytes,
-                                 .mtime_ns = mtime_ns };
+                                 .mtime_ns = mtime_ns,
+                                 .is_archived = is_archived };
 
         MUST(fake->callbacks);
         snprintf(row.tag, sizeof(row.tag), "%s", tag);
         fake->callbacks->on_row(fake->list_userdata, &row);
+}
+
+void fake_store_tagged_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                           int64_t mtime_ns, const char *tag) {
+        give_row(fake, name, size_bytes, mtime_ns, tag, false);
+}
+
+void fake_store_archived_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                             int64_t mtime_ns, const char *tag) {
+        give_row(fake, name, size_bytes, mtime_ns, tag, true);
 }
 
 void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_bytes,

@@ -49,6 +49,8 @@ void fake_store_row(struct fake_store *fake, const char *name, uint64_t size_byt
                     int64_t mtime_ns);
 void fake_store_tagged_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
                            int64_t mtime_ns, const char *tag);
+void fake_store_archived_row(struct fake_store *fake, const char *name, uint64_t size_bytes,
+                             int64_t mtime_ns, const char *tag);
 void fake_store_unreadable(struct fake_store *fake, const char *directory);
 void fake_store_listed(struct fake_store *fake, enum store_failure_class class);
 

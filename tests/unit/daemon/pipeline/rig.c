@@ -152,10 +152,14 @@ void rig_append(struct rig_file *file, int64_t steps) {
 }
 
 void rig_list(void) {
-        for (unsigned i = 0; i < rig.file_count; i++)
-                if (!rig.files[i].hidden)
-                        fake_store_tagged_row(rig.store, rig.files[i].name, rig.files[i].listed,
-                                              rig.files[i].mtime_ns, rig.files[i].listed_tag);
+        for (unsigned i = 0; i < rig.file_count; i++) {
+                const struct rig_file *file = &rig.files[i];
+
+                if (!file->hidden)
+                        (file->archived ? fake_store_archived_row : fake_store_tagged_row)(
+                                rig.store, file->name, file->listed, file->mtime_ns,
+                                file->listed_tag);
+        }
         fake_store_listed(rig.store, STORE_OK);
         rig_quiet();
 }

@@ -25,6 +25,7 @@ struct rig_file {
         int64_t mtime_ns;
         char tag[16], listed_tag[16]; /* of answers, and of the listing */
         bool hidden;                  /* not listed */
+        bool archived;                /* listed as such */
         uint64_t id;
 };
 

@@ -12,6 +12,7 @@
 #include "common/base.h"
 #include "common/extent_view.h"
 #include "daemon/discover/watch.h"
+#include "daemon/pipeline/pipeline_state.h"
 #include "tests/unit/daemon/pipeline/rig.h"
 #include "tests/unit/runner.h"
 
@@ -396,6 +397,87 @@ START_TEST(settled_files_hold_nothing_back_and_come_late) {
         rig_answer_all();
         session_must_be_complete(&session);
         ck_assert_uint_eq(session.entries[1].entry.flags, RING_ENTRY_LATE);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+#define HOUR_NS (3600 * 1000000000ull)
+
+static uint64_t fake_now_ns;
+
+static uint64_t fake_now(void) {
+        return fake_now_ns;
+}
+
+/* As long as the listing says the same it is asked for once an hour, and nobody waits for it. */
+START_TEST(archived_files_are_tried_once_an_hour) {
+        struct pipeline_options options = rig_usual;
+        struct session session;
+        struct rig_file *file;
+
+        options.now_ns = fake_now;
+        rig_begin(&options);
+        file = rig_add_file("run/1.tfevents", 10);
+        file->archived = true;
+        session_begin(&session, NULL);
+        rig_list();
+        for (unsigned tries = 1; tries <= 20; tries++) {
+                ck_assert_uint_eq(rig.store->reads_made, tries);
+                fake_store_fail(rig.store, 0, STORE_PERMANENT, "archived");
+                rig_quiet();
+                ck_assert_int_eq(rig_catalog_file(file)->state, CATALOG_ARCHIVED);
+                ck_assert(rig_catalog_file(file)->settled);
+                ck_assert_uint_eq(session.ends, 1);
+                fake_now_ns += HOUR_NS - 1;
+                pipeline_retry_due(rig.pipeline);
+                rig_list_again();
+                ck_assert_uint_eq(rig.store->reads_made, tries);
+                fake_now_ns++;
+                pipeline_retry_due(rig.pipeline);
+                rig_quiet();
+        }
+        ck_assert_uint_eq(rig.failed_files, 1); /* that is told once */
+        session_end(&session);
+        session_begin(&session, NULL);
+        rig_answer_all(); /* it was brought back for some days, of which listings do not speak */
+        ck_assert_int_eq(rig_catalog_file(file)->state, CATALOG_LOADED);
+        ck_assert_ptr_null(rig_catalog_file(file)->failure);
+        session_must_be_complete(&session);
+        fake_now_ns += 2 * HOUR_NS;
+        pipeline_retry_due(rig.pipeline);
+        rig_quiet();
+        ck_assert_uint_eq(rig.store->reads_made, 21);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
+START_TEST(archived_files_are_read_when_the_listing_says_otherwise) {
+        struct session session;
+        struct rig_file *file, *other;
+
+        rig_begin(NULL);
+        file = rig_add_file("run/1.tfevents", 10);
+        other = rig_add_file("run/2.tfevents", 10);
+        file->archived = other->archived = true;
+        session_begin(&session, &following);
+        rig_list();
+        fake_store_fail(rig.store, (unsigned)rig_read_of(file), STORE_PERMANENT, "archived");
+        rig_answer_all(); /* the other one can be read, whatever its class is */
+        ck_assert_int_eq(rig_catalog_file(file)->state, CATALOG_ARCHIVED);
+        ck_assert_int_eq(rig_catalog_file(other)->state, CATALOG_LOADED);
+        file->archived = other->archived = false; /* and nothing else: neither time nor tag */
+        rig_list_again();
+        ck_assert_uint_eq(rig.store->reads_made, 3);
+        rig_answer_all();
+        ck_assert_uint_eq(rig.store->reads_made, 3);
+        ck_assert_uint_eq(session.replaced, 0);
+        session_must_be_complete(&session);
+        other->archived = true; /* what was read stands */
+        rig_list_again();
+        ck_assert_int_eq(rig_catalog_file(other)->state, CATALOG_LOADED);
+        ck_assert_uint_eq(rig.store->reads_made, 3);
         session_end(&session);
         rig_end();
 }
@@ -2471,8 +2553,9 @@ START_TEST(the_end_may_come_at_any_moment) {
 END_TEST
 
 RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order,
-            files_of_a_run_come_in_name_order, what_changed_last_comes_first, runs_take_turns,
-            one_file_has_half_of_the_window, growth_comes_before_what_is_new,
+            files_of_a_run_come_in_name_order, archived_files_are_tried_once_an_hour,
+            archived_files_are_read_when_the_listing_says_otherwise, what_changed_last_comes_first,
+            runs_take_turns, one_file_has_half_of_the_window, growth_comes_before_what_is_new,
             what_is_prioritized_comes_first, sorted_goes_by_run_and_file,
             filters_choose_runs_and_extents, an_empty_source_ends_at_once,
             an_old_listing_is_repeated_for_a_new_session,
