@@ -129,7 +129,8 @@ static bool look_at(struct fetch_job *job, uint64_t now_ns) {
         uint64_t since_ns = job->hedges ? job->hedge_sent_ns : job->sent_ns;
 
         if (!job->read || job->hedges >= HEDGE_MOST || !job->store->operations->read_has_begun ||
-            now_ns - since_ns <= hedge_budget_wait_ns(&job->endpoint->hedging, class) ||
+            now_ns - since_ns <= hedge_budget_wait_ns(&job->endpoint->hedging, class,
+                                                      job->endpoint->window.in_flight) ||
             has_begun(job, job->read) || (job->hedge && has_begun(job, job->hedge)) ||
             !hedge_budget_allows(&job->endpoint->hedging, class))
                 return true;

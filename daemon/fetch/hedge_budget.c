@@ -37,10 +37,11 @@ static unsigned errors(const struct hedge_budget *budget) {
         return count;
 }
 
-uint64_t hedge_budget_wait_ns(struct hedge_budget *budget, enum hedge_class class) {
+uint64_t hedge_budget_wait_ns(struct hedge_budget *budget, enum hedge_class class,
+                              unsigned unanswered) {
         struct latency *latency = &budget->latency[class];
 
-        if (!latency_measure(latency))
+        if (!latency_measure(latency, unanswered))
                 return UINT64_MAX;
         return max_u64(HEDGE_WAIT_LEAST_NS, max_u64(latency->p50_ns / 2 * 5, latency->p99_ns));
 }
@@ -53,7 +54,7 @@ bool hedge_budget_allows(struct hedge_budget *budget, enum hedge_class class) {
                 return false;
         if (errors(budget) * HEDGE_ERRORS_PART > max_u64(recent, HEDGE_ERRORS_PART))
                 return false;
-        if (latency->p50_ns > HEDGE_SLOW_TIMES * latency->best_p50_ns)
+        if (latency->best_p50_ns && latency->p50_ns > HEDGE_SLOW_TIMES * latency->best_p50_ns)
                 return false;
         /* Now and then it is tried whether they win again. */
         return budget->outcomes < HEDGE_OUTCOMES ||

@@ -36,8 +36,12 @@ static inline enum hedge_class hedge_class_of(uint64_t size_bytes) {
 void hedge_budget_answer(struct hedge_budget *budget, enum hedge_class class,
                          uint64_t first_byte_ns, bool is_error);
 
-/* How long to wait for a first byte before a hedge is sent. UINT64_MAX: for ever. */
-uint64_t hedge_budget_wait_ns(struct hedge_budget *budget, enum hedge_class class);
+/*
+ * How long to wait for a first byte before a hedge is sent, when so many requests are not answered
+ * yet. UINT64_MAX: for ever.
+ */
+uint64_t hedge_budget_wait_ns(struct hedge_budget *budget, enum hedge_class class,
+                              unsigned unanswered);
 
 /* May one be sent now? */
 bool hedge_budget_allows(struct hedge_budget *budget, enum hedge_class class);

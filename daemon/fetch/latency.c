@@ -7,6 +7,7 @@
 #include "common/base.h"
 
 #define LATENCY_STALE_SAMPLES 32
+#define LATENCY_UNBIASED (uint64_t)4 /* answers for each that is still to come */
 
 void latency_add(struct latency *latency, uint64_t sample_ns) {
         latency->sample_ns[latency->count++ % LATENCY_SAMPLES] = sample_ns;
@@ -18,7 +19,7 @@ static int compare_u64(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-bool latency_measure(struct latency *latency) {
+bool latency_measure(struct latency *latency, unsigned unanswered) {
         uint64_t sorted[LATENCY_SAMPLES];
         size_t count = min_u64(latency->count, LATENCY_SAMPLES);
 
@@ -31,7 +32,8 @@ bool latency_measure(struct latency *latency) {
         latency->sorted_at = latency->count;
         latency->p50_ns = sorted[count / 2];
         latency->p99_ns = sorted[count * 99 / 100];
-        if (!latency->best_p50_ns || latency->p50_ns < latency->best_p50_ns)
+        if (count >= LATENCY_UNBIASED * unanswered &&
+            (!latency->best_p50_ns || latency->p50_ns < latency->best_p50_ns))
                 latency->best_p50_ns = latency->p50_ns;
         return true;
 }

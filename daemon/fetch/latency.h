@@ -17,10 +17,17 @@ struct latency {
         uint64_t count;                      /* in all */
         uint64_t sorted_at;                  /* count when the quantiles were found */
         uint64_t p50_ns, p99_ns;
-        uint64_t best_p50_ns; /* the least of all; 0: none yet */
+        /*
+         * The least of all that were found while few answers were still to come, as those that come
+         * first are the fast ones; 0: none yet.
+         */
+        uint64_t best_p50_ns;
 };
 
 void latency_add(struct latency *latency, uint64_t sample_ns);
 
-/* Finds the quantiles, unless there is next to nothing new. False: too few samples. */
-bool latency_measure(struct latency *latency);
+/*
+ * Finds the quantiles, unless there is next to nothing new, while so many requests are not answered
+ * yet. False: too few samples.
+ */
+bool latency_measure(struct latency *latency, unsigned unanswered);
