@@ -428,7 +428,7 @@ static void on_read(void *userdata, const struct store_read_result *result) {
         enum store_failure_class class = result->failure.class;
 
         leave_window(job, fetch_outcome_of(class));
-        if (class == STORE_OK && job->store->operations->read_has_begun)
+        if (class == STORE_OK && job->store->operations->read_waits_since_ns)
                 window_measure(&job->endpoint->window, result->first_byte_ns, result->size_bytes,
                                uv_hrtime());
         hedge_drop(job);

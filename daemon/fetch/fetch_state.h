@@ -69,7 +69,6 @@ struct fetch_job {
         struct store_read *hedge;
         uint8_t *hedge_buffer;
         uint64_t hedge_bytes, hedge_serial;
-        uint64_t hedge_sent_ns;
         unsigned hedges; /* of this try */
         void (*on_done)(void *userdata, const struct fetch_result *result);
         void *userdata;

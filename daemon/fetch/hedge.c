@@ -13,6 +13,10 @@ static uint64_t left_bytes(const struct fetch_job *job) {
         return job->size_bytes - job->reached_bytes;
 }
 
+static uint64_t waits_since_ns(const struct fetch_job *job, const struct store_read *read) {
+        return job->store->operations->read_waits_since_ns(read);
+}
+
 static void give_buffer(struct fetch_job *job) {
         struct fetch *fetch = job->fetch;
 
@@ -39,7 +43,7 @@ void hedge_drop(struct fetch_job *job) {
 /* The read that it was sent for is still under way: hedge_drop() comes with its end. */
 static void on_hedge(void *userdata, const struct store_read_result *result) {
         struct fetch_job *job = userdata;
-        uint64_t waited_ns = uv_hrtime() - job->sent_ns;
+        uint64_t since_ns = waits_since_ns(job, job->read), now_ns = uv_hrtime();
         enum store_failure_class class = result->failure.class;
         bool has_won = class == STORE_OK && result->size_bytes > 0;
 
@@ -53,8 +57,8 @@ static void on_hedge(void *userdata, const struct store_read_result *result) {
                 return;
         }
         /* How long the other one would have taken is not known: at least as long as this. */
-        hedge_budget_answer(&job->endpoint->hedging, hedge_class_of(job->size_bytes), waited_ns,
-                            false);
+        hedge_budget_answer(&job->endpoint->hedging, hedge_class_of(job->size_bytes),
+                            since_ns && since_ns < now_ns ? now_ns - since_ns : 0, false);
         fetch_job_drop_read(job);
         memcpy(job->buffer + job->reached_bytes, job->hedge_buffer, result->size_bytes);
         give_buffer(job);
@@ -84,12 +88,11 @@ static void hedge_start(struct fetch_job *job) {
         }
         budget_take(&fetch->budget, range.size_bytes);
         job->hedges++;
-        job->hedge_sent_ns = uv_hrtime();
         job->hedge_buffer = range.buffer;
         job->hedge_bytes = range.size_bytes;
         job->hedge_serial = window_send(&job->endpoint->window);
         hedge_budget_sent(&job->endpoint->hedging);
-        rate_spend(&job->endpoint->requests, 1, job->hedge_sent_ns);
+        rate_spend(&job->endpoint->requests, 1, uv_hrtime());
         fetch->counters.reads++;
         fetch->counters.hedges++;
         request_count_add(&job->store->requests, REQUEST_READ, 1, (int64_t)time(NULL));
@@ -119,19 +122,24 @@ static bool hedge_again(struct fetch_job *job) {
         return false;
 }
 
-static bool has_begun(const struct fetch_job *job, const struct store_read *read) {
-        return job->store->operations->read_has_begun(read);
+/* Since when the last of its requests waits; 0: an answer has begun, or waiting is not what it does. */
+static uint64_t late_since_ns(const struct fetch_job *job) {
+        uint64_t since_ns = waits_since_ns(job, job->read);
+
+        return since_ns && job->hedge ? waits_since_ns(job, job->hedge) : since_ns;
 }
 
 /* False: somebody was called back, and any job may be gone. */
 static bool look_at(struct fetch_job *job, uint64_t now_ns) {
         enum hedge_class class = hedge_class_of(job->size_bytes);
-        uint64_t since_ns = job->hedges ? job->hedge_sent_ns : job->sent_ns;
+        uint64_t since_ns;
 
-        if (!job->read || job->hedges >= HEDGE_MOST || !job->store->operations->read_has_begun ||
+        if (!job->read || job->hedges >= HEDGE_MOST || !job->store->operations->read_waits_since_ns)
+                return true;
+        since_ns = late_since_ns(job);
+        if (!since_ns || now_ns < since_ns ||
             now_ns - since_ns <= hedge_budget_wait_ns(&job->endpoint->hedging, class,
                                                       job->endpoint->window.in_flight) ||
-            has_begun(job, job->read) || (job->hedge && has_begun(job, job->hedge)) ||
             !hedge_budget_allows(&job->endpoint->hedging, class))
                 return true;
         if (job->hedge)
@@ -159,6 +167,6 @@ static void on_late(uv_timer_t *timer) {
 void hedge_watch(struct fetch_job *job) {
         uv_timer_t *timer = &job->fetch->late;
 
-        if (job->store->operations->read_has_begun && !uv_is_active((uv_handle_t *)timer))
+        if (job->store->operations->read_waits_since_ns && !uv_is_active((uv_handle_t *)timer))
                 uv_timer_start(timer, on_late, HEDGE_LOOK_MS, HEDGE_LOOK_MS);
 }

@@ -14,13 +14,14 @@ struct http_answer {
         long status; /* 0: none yet */
         bool has_range;
         bool has_etag;
-        bool wants_negotiate;             /* WWW-Authenticate: Negotiate */
-        uint64_t range_begin, range_end;  /* of Content-Range; end is the first byte behind */
-        uint64_t total_bytes;             /* of the object, by Content-Range */
-        uint64_t content_bytes;           /* Content-Length */
-        char tag[64];                     /* ETag without W/, else Last-Modified, else "" */
-        uint64_t retry_after_ms;          /* 0: not said */
-        uint64_t first_byte_ns, total_ns; /* since the request was made */
+        bool wants_negotiate;            /* WWW-Authenticate: Negotiate */
+        uint64_t range_begin, range_end; /* of Content-Range; end is the first byte behind */
+        uint64_t total_bytes;            /* of the object, by Content-Range */
+        uint64_t content_bytes;          /* Content-Length */
+        char tag[64];                    /* ETag without W/, else Last-Modified, else "" */
+        uint64_t retry_after_ms;         /* 0: not said */
+        /* since the request had gone out (while it is under way: was made); since it was made */
+        uint64_t first_byte_ns, total_ns;
 };
 
 void http_answer_init(struct http_answer *answer);

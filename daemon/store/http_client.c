@@ -569,12 +569,17 @@ static void finish(struct http_request *request, const struct store_failure *tra
 
 /* ---- How requests end ---- */
 
-/* libcurl has a deadline of its own for what comes before. */
-static bool is_sent(const struct http_request *request) {
+/* How long it took to send it: on a connection that may have had to be made. 0: it is not sent. */
+static uint64_t sent_after_ns(const struct http_request *request) {
         curl_off_t sent_us = 0;
 
         curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-        return sent_us > 0;
+        return sent_us > 0 ? (uint64_t)sent_us * 1000 : 0;
+}
+
+/* libcurl has a deadline of its own for what comes before. */
+static bool is_sent(const struct http_request *request) {
+        return sent_after_ns(request) > 0;
 }
 
 /* To the server, or to the proxy. */
@@ -678,6 +683,14 @@ static bool try_with_login(struct http_request *request) {
         return log_in(request) == 0;
 }
 
+/* What connections take, and we, is not the server's time for an answer. */
+static void count_from_sent(struct http_request *request) {
+        struct http_answer *answer = &request->answer;
+
+        if (answer->first_byte_ns)
+                answer->first_byte_ns -= min_u64(sent_after_ns(request), answer->first_byte_ns - 1);
+}
+
 static void take_sample(struct http_client *client, const struct http_request *request) {
         client->first_bytes_ns[client->first_byte_count++ % HTTP_CLIENT_SAMPLES] =
                 request->answer.first_byte_ns;
@@ -691,6 +704,7 @@ static void take_message(struct http_client *client, const CURLMsg *message) {
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
         if (try_next_address(request, code))
                 return;
+        count_from_sent(request);
         failure_clear(&transport);
         if (code == CURLE_OK && wants_login(request)) {
                 if (try_with_login(request))
@@ -914,8 +928,10 @@ int http_client_send(struct http_client *client, const struct http_query *query,
         return 0;
 }
 
-bool http_request_has_begun(const struct http_request *request) {
-        return request->answer.first_byte_ns > 0;
+uint64_t http_request_waits_since_ns(const struct http_request *request) {
+        return request->answer.first_byte_ns || !request->easy
+                       ? 0
+                       : request->start_ns + sent_after_ns(request);
 }
 
 void http_request_cancel(struct http_request *request) {

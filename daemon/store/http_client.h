@@ -98,8 +98,11 @@ int http_client_send(struct http_client *client, const struct http_query *query,
                      const struct http_handler *handler, void *userdata,
                      struct http_request **ret_request);
 
-/* True if the answer has begun. */
-bool http_request_has_begun(const struct http_request *request);
+/*
+ * Since when (uv_hrtime()) it waits for its answer: since it had gone out, or was made, while it could
+ * not go out. 0: the answer has begun, or the name is not resolved yet.
+ */
+uint64_t http_request_waits_since_ns(const struct http_request *request);
 
 /* Ends the request without a callback; from inside of on_body, return false instead. */
 void http_request_cancel(struct http_request *request);

@@ -104,8 +104,8 @@ static int files_read(struct store *store, const struct store_read_range *range,
         return 0;
 }
 
-static bool files_read_has_begun(const struct store_read *read) {
-        return http_request_has_begun(read->request);
+static uint64_t files_read_waits_since_ns(const struct store_read *read) {
+        return http_request_waits_since_ns(read->request);
 }
 
 static bool files_read_cancel(struct store_read *read, void (*on_released)(void *userdata),
@@ -212,7 +212,7 @@ const struct store_operations http_files_operations = {
         .list = files_list,
         .list_cancel = files_list_cancel,
         .read = files_read,
-        .read_has_begun = files_read_has_begun,
+        .read_waits_since_ns = files_read_waits_since_ns,
         .read_cancel = files_read_cancel,
         .close = files_close,
 };

@@ -150,8 +150,8 @@ int object_read_start(struct store *store, const struct store_read_range *range,
         return 0;
 }
 
-bool object_read_has_begun(const struct store_read *read) {
-        return !read->call.http || http_request_has_begun(read->call.http);
+uint64_t object_read_waits_since_ns(const struct store_read *read) {
+        return read->call.http ? http_request_waits_since_ns(read->call.http) : 0;
 }
 
 bool object_read_cancel(struct store_read *read, void (*on_released)(void *userdata),

@@ -120,7 +120,7 @@ static const struct store_operations operations = {
         .list = object_list_start,
         .list_cancel = object_list_cancel,
         .read = object_read_start,
-        .read_has_begun = object_read_has_begun,
+        .read_waits_since_ns = object_read_waits_since_ns,
         .read_cancel = object_read_cancel,
         .close = object_close,
 };

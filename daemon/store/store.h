@@ -132,9 +132,9 @@ struct store_read_result {
         uint64_t size_bytes;
         /* of the whole object as this answer says; UINT64_MAX: not said */
         uint64_t total_bytes;
-        char tag[64];           /* of this answer: compare with other answers' tags only */
-        uint64_t first_byte_ns; /* time from the request to the first byte, and to the end */
-        uint64_t total_ns;
+        char tag[64]; /* of this answer: compare with other answers' tags only */
+        /* time to the first byte, since the request had gone out; to the end, since the call */
+        uint64_t first_byte_ns, total_ns;
 };
 
 struct store_list;
@@ -211,11 +211,12 @@ struct store_operations {
                     void (*on_done)(void *userdata, const struct store_read_result *result),
                     void *userdata, struct store_read **ret_read);
         /*
-         * True if the answer to a read has begun, or if the request has not gone out yet (it waits for
-         * credentials): asking twice would not help. NULL: that cannot be told, and no read is worth a
-         * second one (a file system).
+         * Since when (uv_hrtime()) a read waits for its answer to begin: when its request had gone out,
+         * or while it cannot go out, when that was begun. 0: the answer has begun, or the request
+         * waits for a name or credentials; asking twice would not help. NULL: that cannot be told, and
+         * no read is worth a second one (a file system).
          */
-        bool (*read_has_begun)(const struct store_read *read);
+        uint64_t (*read_waits_since_ns)(const struct store_read *read);
         /*
          * Ends a read without on_done. True: the buffer is the caller's again. False: a thread is
          * still inside of the kernel with it (a file system that hangs); on_released(userdata) is

@@ -614,8 +614,8 @@ START_TEST(waiting_reads_are_not_asked_for_twice) {
         fault_server_order(&server, "{'fault':'silent'}");
         ck_assert_int_eq(
                 harness.store->operations->read(harness.store, &range, on_read, &result, &read), 0);
-        ck_assert(harness.store->operations->read_has_begun(read));
-        while (harness.store->operations->read_has_begun(read))
+        ck_assert_uint_eq(harness.store->operations->read_waits_since_ns(read), 0);
+        while (!harness.store->operations->read_waits_since_ns(read))
                 uv_run(&harness.loop, UV_RUN_ONCE); /* until it is sent */
         harness.store->operations->read_cancel(read, NULL, NULL);
         end();
