@@ -14,7 +14,11 @@
 #include "daemon/pipeline/source_removal.h"
 
 #define RATIO_KNOWN_BYTES 16384u /* of the file: then its own ratio counts */
-#define RATIO_FIRST 2u
+/*
+ * Before that: scalars fill a quarter more than their bytes, those with the shortest tags up to twice
+ * as much. Of what is large the first is taken, and a segment.
+ */
+#define RATIO_MOST 2u
 #define HEADERS_BYTES 4096u /* of the ring, for what extents hold beside their records */
 /* less than that of a record is read again at each growth: it costs no more than its header */
 #define AWAITED_LEAST_BYTES 65536u
@@ -405,7 +409,8 @@ struct block *feed_block_at(const struct feed *feed, struct block_position posit
 
 uint64_t feed_estimate(const struct feed *feed, uint64_t source_bytes) {
         if (feed->source_bytes_done < RATIO_KNOWN_BYTES)
-                return RATIO_FIRST * source_bytes;
+                return min_u64(RATIO_MOST * source_bytes,
+                               source_bytes + source_bytes / 4 + feed->pipeline->segment_bytes);
         return (uint64_t)((double)source_bytes * (double)feed->extent_bytes_done /
                           (double)feed->source_bytes_done) +
                HEADERS_BYTES;
@@ -419,7 +424,9 @@ uint64_t feed_estimate_under_way(const struct feed *feed) {
 
 uint64_t feed_source_bytes(const struct feed *feed, uint64_t ring_bytes) {
         if (feed->source_bytes_done < RATIO_KNOWN_BYTES || feed->extent_bytes_done == 0)
-                return ring_bytes / RATIO_FIRST;
+                return max_u64(ring_bytes / RATIO_MOST,
+                               (ring_bytes - min_u64(ring_bytes, feed->pipeline->segment_bytes)) /
+                                       5 * 4);
         ring_bytes -= min_u64(ring_bytes, HEADERS_BYTES);
         return (uint64_t)((double)ring_bytes * (double)feed->source_bytes_done /
                           (double)feed->extent_bytes_done);
