@@ -28,7 +28,7 @@ def headrace(*arguments, code=0, env=None, build=BUILD, **options):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
     environment.update({"NO_COLOR": "1", **(env or {})})
     done = subprocess.run([build / "headrace", *map(str, arguments)], capture_output=True, timeout=120, env=environment, **options)
-    assert code is None or done.returncode == code, (done.returncode, done.stderr.decode())
+    assert done.returncode == code, (done.returncode, done.stderr.decode())
     return done
 
 

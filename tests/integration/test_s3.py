@@ -5,7 +5,7 @@ import pytest
 from tests.integration.hrclient import Client
 from tests.integration.s3_tests import NAME, S3RightsTests
 from tests.integration.test_command import headrace, rows
-from tests.integration.test_protocol import expected_rows, start, write_events  # noqa: F401
+from tests.integration.test_protocol import expected_rows, start, write_events, write_tree  # noqa: F401
 
 pytest.importorskip("moto", reason="moto is installed with Python 3.11 and later only")
 
@@ -58,3 +58,43 @@ class TestMoto(S3RightsTests):
             assert set(self.states(client).values()) == {"loaded"}
         dumped = headrace("dump", "--socket", daemon.socket_path, url).stdout
         assert rows(dumped) == expected_rows(tmp_path / "logs")
+
+
+class TestAmazon:
+    """moto behind the names of AWS's own hosts: what goes over the wire there. Signatures cover the host, and moto checks them."""
+
+    @pytest.fixture(scope="class")
+    def moto(self, tmp_path_factory):
+        from tests.rig.s3_moto import Moto
+        with Moto() as server:
+            server.put("exp", write_tree(tmp_path_factory.mktemp("logs")))
+            server.s3.create_bucket(Bucket="with.dots")
+            server.s3.put_object(Bucket="with.dots", Key=f"exp/{NAME}", Body=server.s3.get_object(
+                Bucket=server.bucket, Key="exp/run0/events.out.tfevents.1714557600.host")["Body"].read())
+            yield server
+
+    @pytest.fixture
+    def amazon(self, moto, tmp_path):
+        from tests.rig.amazon import Amazon
+        with Amazon(moto.url, tmp_path) as server:
+            yield server
+
+    @staticmethod
+    def ls(moto, amazon, url, **options):
+        return headrace("ls", url, env={**moto.environment(), "AWS_ENDPOINT_URL_S3": "", **amazon.environment()}, **options)
+
+    def test_the_bucket_is_a_part_of_the_host(self, moto, amazon):
+        assert b"6 runs, 6 files" in self.ls(moto, amazon, "s3://logs/exp").stdout
+        host = "logs.s3.us-east-1.amazonaws.com"
+        assert set(amazon.hosts) == {(host + ":443", host, host)} and len(amazon.hosts) >= 7
+
+    def test_a_name_that_no_certificate_covers_is_a_part_of_the_path(self, moto, amazon):
+        assert b"1 run, 1 file" in self.ls(moto, amazon, "s3://with.dots/exp").stdout
+        host = "s3.us-east-1.amazonaws.com"
+        assert set(amazon.hosts) == {(host + ":443", host, host)}
+
+    def test_the_certificate_is_checked(self, moto, amazon, tmp_path):
+        """That of another region is no good."""
+        environment = {**moto.environment(region="eu-west-1"), "AWS_ENDPOINT_URL_S3": "", **amazon.environment()}
+        said = headrace("ls", "s3://logs/exp", code=3, env=environment).stderr.decode()
+        assert "certificate" in said and not amazon.hosts

@@ -2,6 +2,7 @@
 """s3:// on servers that check signatures as S3 does."""
 import pytest
 
+from tests.integration.hrclient import Client
 from tests.integration.s3_tests import HARD_NAMES, S3RightsTests, S3Tests
 from tests.integration.test_command import headrace, rows, wanted_requests
 from tests.integration.test_protocol import expected_rows, start  # noqa: F401
@@ -33,6 +34,20 @@ class TestCeph(S3RightsTests):
         assert rows(output) == expected_rows(tree)
         said = headrace("ls", self.url(filled), code=3, env=filled.environment(key, secret, token="x" + token)).stderr.decode()
         assert token not in said and secret not in said
+
+    def test_nobody_reads_what_is_public(self, server, tree, start, monkeypatch):  # noqa: F811
+        """Though there are keys: they would be refused."""
+        server.s3.create_bucket(Bucket="public", ACL="public-read")
+        for path in tree.rglob("*tfevents*"):
+            server.s3.put_object(Bucket="public", Key=f"exp/{path.relative_to(tree)}", Body=path.read_bytes(), ACL="public-read")
+        for name, value in server.environment(secret="wrong").items():
+            monkeypatch.setenv(name, value)
+        assert b"403" in headrace("ls", "s3://public/exp", code=3).stderr
+        daemon = start("--set", 'sources=[{"url": "s3://public/exp", "anonymous": true}]')
+        with Client(daemon.socket_path) as client:
+            client.call("wait_loaded")
+            (source,) = client.call("sources")["sources"]
+        assert (source["state"], source["identity"], source["files"], source["failed"]) == ("ok", "anonymous", 6, 0)
 
     def test_a_listing_of_several_pages(self, filled, tree):
         data = next(iter(sorted(tree.rglob("*tfevents*")))).read_bytes()
