@@ -320,6 +320,12 @@ static void on_metadata_token(void *userdata, const struct http_exchange_answer 
         succeed(google, &token);
 }
 
+/* There is a metadata server, and it fails for now: no reason to be nobody. */
+static bool fails_for_now(const struct http_exchange_answer *answer) {
+        return answer->failure.class == STORE_OK &&
+               (answer->status == 429 || answer->status >= 500);
+}
+
 static void on_email(void *userdata, const struct http_exchange_answer *answer) {
         struct google *google = userdata;
         bool is_there = answer->failure.class == STORE_OK && answer->status == 200 &&
@@ -331,7 +337,7 @@ static void on_email(void *userdata, const struct http_exchange_answer *answer) 
                          (int)strcspn(answer->body, "\r\n"), answer->body);
         if (is_there || google->had_metadata)
                 ask_metadata(google, "token", 3, on_metadata_token);
-        else
+        else if (!fails_for_now(answer) || is_success(google, answer, "metadata"))
                 be_nobody(google);
 }
 

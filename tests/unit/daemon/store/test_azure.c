@@ -2,7 +2,7 @@
 /*
  * URLs are the forms that Azure's tools and Hadoop's ABFS driver document; the page is the sample
  * of "List Blobs" in the Azure Storage REST API, cut, with an encoded name beside. Signatures are
- * checked by Azurite (tests/peers/test_azure.py).
+ * checked in tests/integration/test_azure_credentials.py, and by Azurite (tests/peers/test_azure.py).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -100,12 +100,24 @@ START_TEST(metadata_server) {
         ck_assert_str_eq(value->token, "ya29.vm");
         ck_assert_str_eq(value->identity, "vm@project.iam.gserviceaccount.com (metadata server)");
         ck_assert(!value->anonymous);
+        ck_assert_uint_eq(credentials_take_requests(credentials), 2);
         /* What has worked and fails is no reason to be nobody. */
         fault_server_order(&server, "[{'reset':true},{'fault':'status','status':404}]");
         ck_assert(credentials_refused(credentials, credentials_serial(credentials)));
         ck_assert_ptr_null(wait_for_value());
         ck_assert_int_eq(outcome.class, STORE_PERMANENT);
         ck_assert_ptr_null(strstr(outcome.message, "ya29"));
+        end();
+}
+END_TEST
+
+START_TEST(metadata_server_that_fails_for_a_moment) {
+        begin(false);
+        put_metadata();
+        fault_server_order(&server, "{'path':'*email','fault':'status','status':503,'times':1}");
+        ck_assert_ptr_null(wait_for_value());
+        ck_assert_int_eq(outcome.class, STORE_TRANSIENT);
+        ck_assert_str_eq(wait_for_value()->token, "ya29.vm"); /* the next try is waited for */
         end();
 }
 END_TEST
@@ -284,6 +296,7 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
-RUNNER_MAIN("store/google_credentials", metadata_server, nobody_until_a_login_comes,
-            nobody_if_nobody_is_wanted, metadata_server_is_not_asked_where_that_is_forbidden,
-            close_at_every_moment, tokens, account_in_parts, every_allocation_may_fail)
+RUNNER_MAIN("store/google_credentials", metadata_server, metadata_server_that_fails_for_a_moment,
+            nobody_until_a_login_comes, nobody_if_nobody_is_wanted,
+            metadata_server_is_not_asked_where_that_is_forbidden, close_at_every_moment, tokens,
+            account_in_parts, every_allocation_may_fail)
