@@ -7,38 +7,21 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base.h"
-#include "tests/unit/daemon/store/fault_server.h"
+#include "tests/unit/daemon/store/credentials_harness.h"
 #include "tests/unit/runner.h"
 
 #define ANSWER \
         "{\"AccessKeyId\":\"AKIDEXAMPLE\",\"SecretAccessKey\":\"x\",\"Token\":\"y\"," \
         "\"Expiration\":\"2100-01-01T00:00:00Z\"}"
 
-static struct fault_server server;
-static uv_loop_t loop;
-static struct credentials *credentials;
-static struct store_failure outcome;
-static bool is_done;
-
-static void write_text(const char *name, const char *text) {
-        char path[256];
-        FILE *file;
-
-        test_file_write(server.root, name, 0);
-        snprintf(path, sizeof(path), "%s/%s", server.root, name);
-        file = fopen(path, "we");
-        ck_assert_ptr_nonnull(file);
-        fputs(text, file);
-        ck_assert_int_eq(fclose(file), 0);
-}
+static struct credentials_harness harness;
 
 static void set_url(const char *variable, const char *path) {
         char url[128];
 
-        snprintf(url, sizeof(url), "%s%s", server.url, path);
+        snprintf(url, sizeof(url), "%s%s", harness.server.url, path);
         setenv(variable, url, 1);
 }
 
@@ -60,64 +43,42 @@ static void begin(void) {
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 unsetenv(names[i]);
         setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
-        fault_server_start(&server);
-        setenv("HOME", server.root, 1);
-        ck_assert_int_eq(uv_loop_init(&loop), 0);
-        ck_assert_int_eq(aws_credentials_new(&loop, NULL, false, &credentials), 0);
-}
-
-static void end(void) {
-        credentials_close(credentials, NULL, NULL);
-        uv_run(&loop, UV_RUN_DEFAULT);
-        ck_assert_int_eq(uv_loop_close(&loop), 0);
-        uv_library_shutdown(); /* libuv keeps a pipe of its own to the end */
-        fault_server_stop(&server);
-}
-
-static void on_ready(void *userdata, const struct store_failure *failure) {
-        (void)userdata;
-        outcome = *failure;
-        is_done = true;
-        uv_stop(&loop); /* it is always a timer's doing */
+        credentials_harness_begin(&harness);
+        setenv("HOME", harness.server.root, 1);
+        ck_assert_int_eq(aws_credentials_new(&harness.loop, NULL, false, &harness.credentials), 0);
 }
 
 static const struct credentials_value *wait_for_value(void) {
-        struct credentials_wait *wait;
-
-        is_done = false;
-        ck_assert_int_eq(credentials_wait(credentials, on_ready, NULL, &wait), 0);
-        ck_assert(!is_done); /* never from inside */
-        while (!is_done)
-                uv_run(&loop, UV_RUN_ONCE);
-        return outcome.class == STORE_OK ? credentials_now(credentials) : NULL;
+        return credentials_harness_wait(&harness);
 }
 
 static void anew(void) {
-        credentials_close(credentials, NULL, NULL);
-        ck_assert_int_eq(aws_credentials_new(&loop, NULL, false, &credentials), 0);
+        credentials_close(harness.credentials, NULL, NULL);
+        ck_assert_int_eq(aws_credentials_new(&harness.loop, NULL, false, &harness.credentials), 0);
 }
 
 /* Each request that is sent, those that failed, too. */
 START_TEST(what_passes_is_no_reason_to_give_up) {
         begin();
-        write_text("container", ANSWER);
+        credentials_harness_write(&harness, "container", ANSWER);
         set_url("AWS_CONTAINER_CREDENTIALS_FULL_URI", "/container");
-        fault_server_order(&server, "{'fault':'status','status':429}");
+        fault_server_order(&harness.server, "{'fault':'status','status':429}");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_TRANSIENT);
-        ck_assert_uint_eq(credentials_take_requests(credentials),
-                          fault_server_requests(&server, NULL));
-        ck_assert_uint_eq(credentials_take_requests(credentials), 0);
+        ck_assert_int_eq(harness.outcome.class, STORE_TRANSIENT);
+        ck_assert_uint_eq(credentials_take_requests(harness.credentials),
+                          fault_server_requests(&harness.server, NULL));
+        ck_assert_uint_eq(credentials_take_requests(harness.credentials), 0);
         anew();
-        fault_server_order(&server, "[{'reset':true},{'fault':'status','status':403}]");
+        fault_server_order(&harness.server, "[{'reset':true},{'fault':'status','status':403}]");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_PERMANENT);
-        ck_assert_uint_eq(credentials_take_requests(credentials), 1);
+        ck_assert_int_eq(harness.outcome.class, STORE_PERMANENT);
+        ck_assert_uint_eq(credentials_take_requests(harness.credentials), 1);
         anew();
-        fault_server_order(&server, "[{'reset':true},{'fault':'status','status':503,'times':1}]");
+        fault_server_order(&harness.server,
+                           "[{'reset':true},{'fault':'status','status':503,'times':1}]");
         ck_assert_str_eq(wait_for_value()->id, "AKIDEXAMPLE");
-        ck_assert_uint_eq(credentials_take_requests(credentials), 2);
-        end();
+        ck_assert_uint_eq(credentials_take_requests(harness.credentials), 2);
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -126,9 +87,9 @@ START_TEST(what_is_refused_is_not_throttled) {
         begin();
         setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/", 1);
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_TRANSIENT);
-        ck_assert_str_eq(outcome.code, "refused");
-        end();
+        ck_assert_int_eq(harness.outcome.class, STORE_TRANSIENT);
+        ck_assert_str_eq(harness.outcome.code, "refused");
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -163,17 +124,19 @@ END_TEST
 /* At the next question: nobody waits for the time to pass that follows a failure. */
 START_TEST(a_login_heals) {
         begin();
-        write_text(".aws/config", SSO);
-        write_text("federation/credentials",
-                   "{\"roleCredentials\":{\"accessKeyId\":\"AKIDEXAMPLE\",\"secretAccessKey\":"
-                   "\"x\",\"sessionToken\":\"y\",\"expiration\":4102444800000}}");
+        credentials_harness_write(&harness, ".aws/config", SSO);
+        credentials_harness_write(
+                &harness, "federation/credentials",
+                "{\"roleCredentials\":{\"accessKeyId\":\"AKIDEXAMPLE\",\"secretAccessKey\":"
+                "\"x\",\"sessionToken\":\"y\",\"expiration\":4102444800000}}");
         set_url("AWS_ENDPOINT_URL_SSO", "");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_ptr_nonnull(strstr(outcome.message, "aws sso login"));
-        write_text(CACHE, "{\"accessToken\":\"t\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}");
+        ck_assert_ptr_nonnull(strstr(harness.outcome.message, "aws sso login"));
+        credentials_harness_write(&harness, CACHE,
+                                  "{\"accessToken\":\"t\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}");
         ck_assert_str_eq(wait_for_value()->id, "AKIDEXAMPLE");
-        ck_assert_uint_eq(fault_server_requests(&server, NULL), 1);
-        end();
+        ck_assert_uint_eq(fault_server_requests(&harness.server, NULL), 1);
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -181,11 +144,11 @@ START_TEST(silence_of_the_instance_is_explained) {
         begin();
         unsetenv("AWS_EC2_METADATA_DISABLED");
         set_url("AWS_EC2_METADATA_SERVICE_ENDPOINT", "");
-        fault_server_order(&server, "{'fault':'silent'}");
+        fault_server_order(&harness.server, "{'fault':'silent'}");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_str_eq(outcome.code, "no-credentials");
-        ck_assert_ptr_nonnull(strstr(outcome.message, "hop limit"));
-        end();
+        ck_assert_str_eq(harness.outcome.code, "no-credentials");
+        ck_assert_ptr_nonnull(strstr(harness.outcome.message, "hop limit"));
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -194,19 +157,33 @@ START_TEST(an_instance_that_is_away_comes_back) {
         begin();
         unsetenv("AWS_EC2_METADATA_DISABLED");
         set_url("AWS_EC2_METADATA_SERVICE_ENDPOINT", "");
-        fault_server_order(&server, "{'fault':'status','status':503}");
+        fault_server_order(&harness.server, "{'fault':'status','status':503}");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_TRANSIENT);
-        ck_assert_str_eq(outcome.code, "instance");
+        ck_assert_int_eq(harness.outcome.class, STORE_TRANSIENT);
+        ck_assert_str_eq(harness.outcome.code, "instance");
         anew();
-        fault_server_order(&server, "[{'reset':true},{'fault':'status','status':403}]");
+        fault_server_order(&harness.server, "[{'reset':true},{'fault':'status','status':403}]");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_PERMANENT);
-        ck_assert_str_eq(outcome.code, "no-credentials");
-        end();
+        ck_assert_int_eq(harness.outcome.class, STORE_PERMANENT);
+        ck_assert_str_eq(harness.outcome.code, "no-credentials");
+        credentials_harness_end(&harness);
+}
+END_TEST
+
+START_TEST(close_at_every_moment) {
+        begin();
+        credentials_harness_write(&harness, "container", ANSWER);
+        set_url("AWS_CONTAINER_CREDENTIALS_FULL_URI", "/container");
+        fault_server_order(&harness.server, "{'fault':'trickle','piece':1,'ms':1}");
+        for (unsigned turns = 0; turns < 25; turns++) {
+                credentials_harness_give_up(&harness, turns);
+                anew();
+        }
+        credentials_harness_end(&harness);
 }
 END_TEST
 
 RUNNER_MAIN("store/aws_credentials", what_passes_is_no_reason_to_give_up,
             what_is_refused_is_not_throttled, codes_that_pass, a_login_heals,
-            silence_of_the_instance_is_explained, an_instance_that_is_away_comes_back)
+            silence_of_the_instance_is_explained, an_instance_that_is_away_comes_back,
+            close_at_every_moment)

@@ -11,6 +11,7 @@
 #include "common/base.h"
 #include "daemon/store/azure_listing.h"
 #include "daemon/store/azure_place.h"
+#include "tests/unit/daemon/store/page_harness.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
@@ -129,73 +130,41 @@ static const char page[] =
         "<BlobPrefix><Name>exp/sub/</Name></BlobPrefix></Blobs><NextMarker>2!token</NextMarker>"
         "</EnumerationResults>";
 
-static char found[1024];
+static int parse(const char *text, size_t size, size_t piece) {
+        static const struct object_dialect dialect = {
+                .page_new = azure_listing_new,
+                .page_feed = azure_listing_feed,
+                .page_end = azure_listing_end,
+                .page_free = azure_listing_free,
+        };
 
-static void on_object(void *userdata, const struct object_row *row) {
-        size_t size = strlen(found);
-
-        (void)userdata;
-        snprintf(found + size, sizeof(found) - size, "%s %llu %lld %s%s%s;", row->key,
-                 (unsigned long long)row->size_bytes,
-                 row->mtime_ns == INT64_MIN ? -1LL : (long long)(row->mtime_ns / 1000000000),
-                 row->tag, row->is_archived ? " archived" : "",
-                 row->is_directory ? " directory" : "");
-}
-
-static void on_prefix(void *userdata, const char *prefix, size_t size) {
-        size_t at = strlen(found);
-
-        (void)userdata;
-        snprintf(found + at, sizeof(found) - at, "%.*s;", (int)size, prefix);
-}
-
-static int parse(const char *text, size_t size, size_t piece, char **ret_token) {
-        static const struct object_page_events events = { on_object, on_prefix };
-        void *parser;
-        int r = azure_listing_new(&events, NULL, &parser);
-
-        found[0] = '\0';
-        if (r < 0)
-                return r;
-        for (size_t at = 0; at < size && r == 0; at += piece)
-                r = azure_listing_feed(parser, (const uint8_t *)text + at,
-                                       min_u64(piece, size - at));
-        if (r == 0)
-                r = azure_listing_end(parser, ret_token);
-        azure_listing_free(parser);
-        return r;
+        return page_parse(&dialect, text, size, piece);
 }
 
 START_TEST(page_of_blobs) {
         for (size_t piece = 1; piece < sizeof(page); piece += 9) {
-                CLEANUP(freep) char *token = NULL;
-
-                ck_assert_int_eq(parse(page, sizeof(page) - 1, piece, &token), 0);
-                ck_assert_str_eq(found, "exp/a&b 100 1252488002 0x8CBFF45D8A29A19;"
-                                        "exp/\xef\xbf\xbe+% 5 -1 0x2 archived;"
-                                        "exp/dir 0 -1  directory;exp/sub/;");
-                ck_assert_str_eq(token, "2!token");
+                ck_assert_int_eq(parse(page, sizeof(page) - 1, piece), 0);
+                ck_assert_str_eq(page_given, "exp/a&b|100|1252488002000|0x8CBFF45D8A29A19\n"
+                                             "exp/\xef\xbf\xbe+%|5|-1|0x2|archived\n"
+                                             "exp/dir|0|-1||directory\nexp/sub/\n");
+                ck_assert_str_eq(page_token, "2!token");
         }
 }
 END_TEST
 
 START_TEST(pages_that_are_none) {
-        char *token = NULL;
-
         for (size_t size = 0; size < sizeof(page) - 1; size++)
-                ck_assert_msg(parse(page, size, 100, &token) == -EBADMSG, "%zu", size);
-        ck_assert_int_eq(parse("<a/>", 4, 100, &token), -EBADMSG);
+                ck_assert_msg(parse(page, size, 100) == -EBADMSG, "%zu", size);
+        ck_assert_int_eq(parse("<a/>", 4, 100), -EBADMSG);
 }
 END_TEST
 
 START_TEST(memory_that_is_not_there) {
         for (uint64_t n = 1;; n++) {
-                char *token = NULL;
                 int r;
 
                 fail_begin(n, FAIL_THIS_THREAD);
-                r = parse(page, sizeof(page) - 1, 100, &token);
-                free(token);
+                r = parse(page, sizeof(page) - 1, 100);
                 if (!fail_end())
                         break;
                 ck_assert_int_eq(r, -ENOMEM);

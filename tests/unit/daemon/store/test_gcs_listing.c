@@ -3,52 +3,23 @@
 #include "daemon/store/gcs_listing.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "common/base.h"
 #include "daemon/store/gcs_error.h"
+#include "tests/unit/daemon/store/page_harness.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
-/* What a page gave, a line for each row: "key|size|mtime|tag", or "prefix/". */
-static char given[4096];
-static char *token;
-
-static void on_object(void *userdata, const struct object_row *row) {
-        size_t size = strlen(given);
-
-        (void)userdata;
-        snprintf(given + size, sizeof(given) - size, "%s|%lld|%lld|%s%s\n", row->key,
-                 (long long)row->size_bytes,
-                 row->mtime_ns == INT64_MIN ? -1 : (long long)(row->mtime_ns / 1000000), row->tag,
-                 row->is_archived ? "|archived" : "");
-}
-
-static void on_prefix(void *userdata, const char *prefix, size_t prefix_size) {
-        size_t size = strlen(given);
-
-        (void)userdata;
-        snprintf(given + size, sizeof(given) - size, "%.*s\n", (int)prefix_size, prefix);
-}
-
 static int parse(const char *text, size_t piece) {
-        static const struct object_page_events events = { on_object, on_prefix };
-        size_t size = strlen(text);
-        void *page;
-        int r = gcs_listing_new(&events, NULL, &page);
+        static const struct object_dialect dialect = {
+                .page_new = gcs_listing_new,
+                .page_feed = gcs_listing_feed,
+                .page_end = gcs_listing_end,
+                .page_free = gcs_listing_free,
+        };
 
-        if (r < 0)
-                return r;
-        given[0] = '\0';
-        free(token);
-        token = NULL;
-        for (size_t at = 0; r == 0 && at < size; at += piece)
-                r = gcs_listing_feed(page, (const uint8_t *)text + at, min_u64(piece, size - at));
-        if (r == 0)
-                r = gcs_listing_end(page, &token);
-        gcs_listing_free(page);
-        return r;
+        return page_parse(&dialect, text, strlen(text), piece);
 }
 
 static const char sample[] =
@@ -62,13 +33,13 @@ START_TEST(rows_prefixes_and_the_token) {
         for (size_t piece = 1; piece < 2 * sizeof(sample); piece = piece * 3 + 1) {
                 ck_assert_int_eq(parse(sample, piece), 0);
                 /* `date -u -d 2013-05-24 +%s`; ARCHIVE and COLDLINE only cost more to read */
-                ck_assert_str_eq(given, "a/<x>\n\u00fc|-1|1369353600123|1700000000000001\n"
-                                        "b|7|-1|5\nc|0|-1|CAE=\na/b/\n");
-                ck_assert_str_eq(token, "CgRhL2I=");
+                ck_assert_str_eq(page_given, "a/<x>\n\u00fc|-1|1369353600123|1700000000000001\n"
+                                             "b|7|-1|5\nc|0|-1|CAE=\na/b/\n");
+                ck_assert_str_eq(page_token, "CgRhL2I=");
         }
         ck_assert_int_eq(parse("{}", 9), 0);
-        ck_assert_str_eq(given, "");
-        ck_assert_ptr_null(token);
+        ck_assert_str_eq(page_given, "");
+        ck_assert_ptr_null(page_token);
 }
 END_TEST
 
@@ -96,13 +67,12 @@ START_TEST(what_is_no_page) {
 END_TEST
 
 START_TEST(page_is_bounded) {
-        static const struct object_page_events events = { on_object, on_prefix };
         static uint8_t spaces[1 << 20];
         void *page;
         int r = 0;
 
         memset(spaces, ' ', sizeof(spaces));
-        ck_assert_int_eq(gcs_listing_new(&events, NULL, &page), 0);
+        ck_assert_int_eq(gcs_listing_new(&page_events, NULL, &page), 0);
         for (size_t i = 0; i < GCS_PAGE_MOST_BYTES / sizeof(spaces); i++)
                 ck_assert_int_eq(gcs_listing_feed(page, spaces, sizeof(spaces)), 0);
         r = gcs_listing_feed(page, spaces, 1);

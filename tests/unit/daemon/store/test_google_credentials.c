@@ -11,7 +11,6 @@
 #include <openssl/rsa.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base.h"
 #include "daemon/store/google_account.h"
@@ -19,73 +18,36 @@
 #include "daemon/store/google_request.h"
 #include "daemon/store/google_token.h"
 #include "daemon/store/secret_file.h"
-#include "tests/unit/daemon/store/fault_server.h"
+#include "tests/unit/daemon/store/credentials_harness.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
 #define METADATA "computeMetadata/v1/instance/service-accounts/default"
 
-static struct fault_server server;
-static uv_loop_t loop;
-static struct credentials *credentials;
-static struct store_failure outcome;
-static bool is_done;
-
-static void write_text(const char *name, const char *text) {
-        char path[256];
-        FILE *file;
-
-        snprintf(path, sizeof(path), "%s/%s", server.root, name);
-        file = fopen(path, "we");
-        ck_assert_ptr_nonnull(file);
-        fputs(text, file);
-        ck_assert_int_eq(fclose(file), 0);
-}
+static struct credentials_harness harness;
 
 static void begin(bool is_anonymous) {
         char host[32];
 
-        fault_server_start(&server);
-        test_file_write(server.root, METADATA "/token", 0);
-        snprintf(host, sizeof(host), "127.0.0.1:%d", server.port);
+        credentials_harness_begin(&harness);
+        snprintf(host, sizeof(host), "127.0.0.1:%d", harness.server.port);
         setenv("GCE_METADATA_HOST", host, 1);
-        setenv("CLOUDSDK_CONFIG", server.root, 1);
+        setenv("CLOUDSDK_CONFIG", harness.server.root, 1);
         unsetenv("GOOGLE_APPLICATION_CREDENTIALS");
         unsetenv("NO_GCE_CHECK");
-        ck_assert_int_eq(uv_loop_init(&loop), 0);
-        ck_assert_int_eq(google_credentials_new(&loop, is_anonymous, &credentials), 0);
-}
-
-static void end(void) {
-        if (credentials)
-                credentials_close(credentials, NULL, NULL);
-        uv_run(&loop, UV_RUN_DEFAULT);
-        ck_assert_int_eq(uv_loop_close(&loop), 0);
-        uv_library_shutdown(); /* libuv keeps a pipe of its own to the end */
-        fault_server_stop(&server);
-}
-
-static void on_ready(void *userdata, const struct store_failure *failure) {
-        (void)userdata;
-        outcome = *failure;
-        is_done = true;
-        uv_stop(&loop); /* it is always a timer's doing */
+        ck_assert_int_eq(google_credentials_new(&harness.loop, is_anonymous, &harness.credentials),
+                         0);
 }
 
 static const struct credentials_value *wait_for_value(void) {
-        struct credentials_wait *wait;
-
-        is_done = false;
-        ck_assert_int_eq(credentials_wait(credentials, on_ready, NULL, &wait), 0);
-        ck_assert(!is_done); /* never from inside */
-        while (!is_done)
-                uv_run(&loop, UV_RUN_ONCE);
-        return outcome.class == STORE_OK ? credentials_now(credentials) : NULL;
+        return credentials_harness_wait(&harness);
 }
 
 static void put_metadata(void) {
-        write_text(METADATA "/email", "vm@project.iam.gserviceaccount.com");
-        write_text(METADATA "/token", "{\"access_token\":\"ya29.vm\",\"expires_in\":3599}");
+        credentials_harness_write(&harness, METADATA "/email",
+                                  "vm@project.iam.gserviceaccount.com");
+        credentials_harness_write(&harness, METADATA "/token",
+                                  "{\"access_token\":\"ya29.vm\",\"expires_in\":3599}");
 }
 
 START_TEST(metadata_server) {
@@ -93,32 +55,34 @@ START_TEST(metadata_server) {
 
         begin(false);
         put_metadata();
-        fault_server_order(&server, "{'fault':'status','status':403,"
-                                    "'unless':{'metadata-flavor':'Google'}}");
+        fault_server_order(&harness.server, "{'fault':'status','status':403,"
+                                            "'unless':{'metadata-flavor':'Google'}}");
         value = wait_for_value();
         ck_assert_ptr_nonnull(value);
         ck_assert_str_eq(value->token, "ya29.vm");
         ck_assert_str_eq(value->identity, "vm@project.iam.gserviceaccount.com (metadata server)");
         ck_assert(!value->anonymous);
-        ck_assert_uint_eq(credentials_take_requests(credentials), 2);
+        ck_assert_uint_eq(credentials_take_requests(harness.credentials), 2);
         /* What has worked and fails is no reason to be nobody. */
-        fault_server_order(&server, "[{'reset':true},{'fault':'status','status':404}]");
-        ck_assert(credentials_refused(credentials, credentials_serial(credentials)));
+        fault_server_order(&harness.server, "[{'reset':true},{'fault':'status','status':404}]");
+        ck_assert(
+                credentials_refused(harness.credentials, credentials_serial(harness.credentials)));
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_PERMANENT);
-        ck_assert_ptr_null(strstr(outcome.message, "ya29"));
-        end();
+        ck_assert_int_eq(harness.outcome.class, STORE_PERMANENT);
+        ck_assert_ptr_null(strstr(harness.outcome.message, "ya29"));
+        credentials_harness_end(&harness);
 }
 END_TEST
 
 START_TEST(metadata_server_that_fails_for_a_moment) {
         begin(false);
         put_metadata();
-        fault_server_order(&server, "{'path':'*email','fault':'status','status':503,'times':1}");
+        fault_server_order(&harness.server,
+                           "{'path':'*email','fault':'status','status':503,'times':1}");
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_int_eq(outcome.class, STORE_TRANSIENT);
+        ck_assert_int_eq(harness.outcome.class, STORE_TRANSIENT);
         ck_assert_str_eq(wait_for_value()->token, "ya29.vm"); /* the next try is waited for */
-        end();
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -130,17 +94,19 @@ START_TEST(nobody_until_a_login_comes) {
         ck_assert_ptr_nonnull(value);
         ck_assert(value->anonymous);
         ck_assert_str_eq(value->identity, "nobody (no credentials were found)");
-        write_text("application_default_credentials.json", "{\"type\":\"authorized_user\"}");
-        while (credentials_now(credentials))
-                uv_run(&loop, UV_RUN_NOWAIT);
+        credentials_harness_write(&harness, "application_default_credentials.json",
+                                  "{\"type\":\"authorized_user\"}");
+        while (credentials_now(harness.credentials))
+                uv_run(&harness.loop, UV_RUN_NOWAIT);
         /* It is no good one: who was nobody still is. */
         ck_assert(wait_for_value()->anonymous);
-        credentials_close(credentials, NULL, NULL);
-        ck_assert_int_eq(google_credentials_new(&loop, false, &credentials), 0);
+        credentials_close(harness.credentials, NULL, NULL);
+        ck_assert_int_eq(google_credentials_new(&harness.loop, false, &harness.credentials), 0);
         ck_assert_ptr_null(wait_for_value());
-        ck_assert_ptr_nonnull(strstr(outcome.message, "refresh_token is missing"));
-        ck_assert_ptr_nonnull(strstr(outcome.message, "gcloud auth application-default login"));
-        end();
+        ck_assert_ptr_nonnull(strstr(harness.outcome.message, "refresh_token is missing"));
+        ck_assert_ptr_nonnull(
+                strstr(harness.outcome.message, "gcloud auth application-default login"));
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -148,8 +114,8 @@ START_TEST(nobody_if_nobody_is_wanted) {
         begin(true);
         put_metadata();
         ck_assert(wait_for_value()->anonymous);
-        ck_assert_uint_eq(fault_server_requests(&server, NULL), 0);
-        end();
+        ck_assert_uint_eq(fault_server_requests(&harness.server, NULL), 0);
+        credentials_harness_end(&harness);
 }
 END_TEST
 
@@ -158,28 +124,22 @@ START_TEST(metadata_server_is_not_asked_where_that_is_forbidden) {
         put_metadata();
         setenv("NO_GCE_CHECK", "true", 1);
         ck_assert(wait_for_value()->anonymous);
-        ck_assert_uint_eq(fault_server_requests(&server, NULL), 0);
-        end();
+        ck_assert_uint_eq(fault_server_requests(&harness.server, NULL), 0);
+        credentials_harness_end(&harness);
 }
 END_TEST
 
 START_TEST(close_at_every_moment) {
         begin(false);
         put_metadata();
-        fault_server_order(&server, "{'fault':'trickle','piece':1,'ms':1}");
+        fault_server_order(&harness.server, "{'fault':'trickle','piece':1,'ms':1}");
         for (unsigned turns = 0; turns < 25; turns++) {
-                struct credentials_wait *wait;
-
-                ck_assert_int_eq(credentials_wait(credentials, on_ready, NULL, &wait), 0);
-                is_done = false;
-                for (unsigned i = 0; i < turns && !is_done; i++)
-                        uv_run(&loop, UV_RUN_NOWAIT);
-                if (!is_done)
-                        credentials_wait_cancel(wait);
-                credentials_close(credentials, NULL, NULL);
-                ck_assert_int_eq(google_credentials_new(&loop, false, &credentials), 0);
+                credentials_harness_give_up(&harness, turns);
+                credentials_close(harness.credentials, NULL, NULL);
+                ck_assert_int_eq(google_credentials_new(&harness.loop, false, &harness.credentials),
+                                 0);
         }
-        end();
+        credentials_harness_end(&harness);
 }
 END_TEST
 

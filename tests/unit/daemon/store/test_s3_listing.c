@@ -3,57 +3,23 @@
 #include "daemon/store/s3_listing.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "common/base.h"
 #include "daemon/store/s3_error.h"
+#include "tests/unit/daemon/store/page_harness.h"
 #include "tests/unit/fail.h"
 #include "tests/unit/runner.h"
 
-/* What a page gave, a line for each row: "key|size|mtime|tag|archived", or "prefix/". */
-static char given[16384];
-static char *token;
-
-static void give(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void give(const char *format, ...) {
-        size_t size = strlen(given);
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(given + size, sizeof(given) - size, format, arguments);
-        va_end(arguments);
-}
-
-static void on_object(void *userdata, const struct object_row *row) {
-        (void)userdata;
-        give("%s|%lld|%lld|%s%s\n", row->key, (long long)row->size_bytes,
-             row->mtime_ns == INT64_MIN ? -1 : (long long)(row->mtime_ns / 1000000), row->tag,
-             row->is_archived ? "|archived" : "");
-}
-
-static void on_prefix(void *userdata, const char *prefix, size_t size) {
-        (void)userdata;
-        give("%.*s\n", (int)size, prefix);
-}
-
 static int parse(const char *text, size_t piece) {
-        static const struct object_page_events events = { on_object, on_prefix };
-        size_t size = strlen(text);
-        void *page;
-        int r = s3_listing_new(&events, NULL, &page);
+        static const struct object_dialect dialect = {
+                .page_new = s3_listing_new,
+                .page_feed = s3_listing_feed,
+                .page_end = s3_listing_end,
+                .page_free = s3_listing_free,
+        };
 
-        if (r < 0)
-                return r;
-        given[0] = '\0';
-        free(token);
-        token = NULL;
-        for (size_t at = 0; r == 0 && at < size; at += piece)
-                r = s3_listing_feed(page, (const uint8_t *)text + at, min_u64(piece, size - at));
-        if (r == 0)
-                r = s3_listing_end(page, &token);
-        s3_listing_free(page);
-        return r;
+        return page_parse(&dialect, text, strlen(text), piece);
 }
 
 #define HEAD \
@@ -80,11 +46,11 @@ START_TEST(samples_of_the_reference) {
         for (size_t piece = 1; piece < 2 * sizeof(sample); piece = piece * 3 + 1) {
                 ck_assert_int_eq(parse(sample, piece), 0);
                 /* date -d 2009-10-12T17:50:30Z +%s */
-                ck_assert_str_eq(given, "my-image.jpg|434234|1255369830000|"
-                                        "fba9dede5f27731c9771645a39863328\n");
-                ck_assert_ptr_null(token);
+                ck_assert_str_eq(page_given, "my-image.jpg|434234|1255369830000|"
+                                             "fba9dede5f27731c9771645a39863328\n");
+                ck_assert_ptr_null(page_token);
                 ck_assert_int_eq(parse(prefixes, piece), 0);
-                ck_assert_str_eq(given, "photos/2006/February/\nphotos/2006/January/\n");
+                ck_assert_str_eq(page_given, "photos/2006/February/\nphotos/2006/January/\n");
         }
 }
 END_TEST
@@ -126,10 +92,10 @@ START_TEST(pages_of_servers) {
         for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
                 for (size_t piece = 1; piece < 1000; piece += 333) {
                         ck_assert_msg(parse(pages[i].page, piece) == 0, "%s", pages[i].page);
-                        ck_assert_str_eq(given, pages[i].given);
-                        ck_assert(!token == !pages[i].token);
-                        if (token)
-                                ck_assert_str_eq(token, pages[i].token);
+                        ck_assert_str_eq(page_given, pages[i].given);
+                        ck_assert(!page_token == !pages[i].token);
+                        if (page_token)
+                                ck_assert_str_eq(page_token, pages[i].token);
                 }
         }
 }
@@ -155,8 +121,8 @@ START_TEST(what_is_no_page) {
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 ck_assert_msg(parse(texts[i], 50) == -EBADMSG, "%s", texts[i]);
-                ck_assert_str_eq(given, "");
-                ck_assert_ptr_null(token);
+                ck_assert_str_eq(page_given, "");
+                ck_assert_ptr_null(page_token);
         }
 }
 END_TEST
@@ -171,7 +137,7 @@ START_TEST(memory_that_is_not_there) {
                         break;
                 ck_assert_int_eq(r, -ENOMEM);
         }
-        ck_assert_str_ne(given, "");
+        ck_assert_str_ne(page_given, "");
 }
 END_TEST
 
