@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "common/base.h"
-#include "common/source_url.h"
 #include "daemon/core/config.h"
 #include "daemon/store/azure_credentials.h"
 #include "daemon/store/azure_listing.h"
@@ -22,8 +21,6 @@
 #include "daemon/store/s3_error.h"
 #include "daemon/store/types.h"
 
-#define AZURE_WINDOW_START 512
-#define AZURE_CUSTOM_WINDOW_START 128
 #define AZURE_VERSION "2021-08-06"
 
 struct azure {
@@ -249,28 +246,6 @@ static const struct object_dialect dialect = {
         .deinit = deinit,
 };
 
-static int open_objects(uv_loop_t *loop, struct azure *take_azure, const char *url,
-                        struct credentials *take_credentials, struct store **ret_store,
-                        const char **ret_message) {
-        struct store *store = &take_azure->objects.store;
-        int r;
-
-        store->has_shared_tags = true;
-        store->window_start = take_azure->place.is_custom ? AZURE_CUSTOM_WINDOW_START
-                                                          : AZURE_WINDOW_START;
-        store->price = take_azure->place.is_custom ? NULL : &store_price_azure;
-        store->endpoint = strdup(take_azure->place.endpoint);
-        if (source_url_normalize(url, &store->url) < 0)
-                store->url = NULL;
-        r = object_store_open(&take_azure->objects, loop, &dialect, take_azure->place.endpoint,
-                              take_azure->place.prefix, NULL, take_credentials, ret_message);
-        if (r < 0)
-                return r;
-        store->is_flat = false;
-        *ret_store = store;
-        return 0;
-}
-
 static int azure_open(uv_loop_t *loop, const char *url, const struct config_access *access,
                       struct store **ret_store, const char **ret_message) {
         struct azure *azure = calloc(1, sizeof(*azure));
@@ -292,7 +267,19 @@ static int azure_open(uv_loop_t *loop, const char *url, const struct config_acce
                 free(azure);
                 return r;
         }
-        return open_objects(loop, azure, url, credentials, ret_store, ret_message);
+        r = object_store_open(&azure->objects, loop, &dialect,
+                              &(struct object_store_place){ .url = url,
+                                                            .endpoint = azure->place.endpoint,
+                                                            .prefix = azure->place.prefix,
+                                                            .is_custom = azure->place.is_custom,
+                                                            .price = &store_price_azure,
+                                                            .has_shared_tags = true },
+                              NULL, credentials, ret_message);
+        if (r < 0)
+                return r;
+        azure->objects.store.is_flat = false;
+        *ret_store = &azure->objects.store;
+        return 0;
 }
 
 static const char *const schemes[] = { "az", "abfs", "abfss", NULL };

@@ -12,7 +12,6 @@
 #include <strings.h>
 
 #include "common/base.h"
-#include "common/source_url.h"
 #include "daemon/core/config.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/gcs_error.h"
@@ -25,8 +24,6 @@
 #include "daemon/store/types.h"
 
 #define GCS_ENDPOINT "https://storage.googleapis.com"
-#define GCS_WINDOW_START 512 /* of Google's own host */
-#define GCS_CUSTOM_WINDOW_START 128
 #define GCS_KEY_MOST_BYTES 1024
 
 static const char fields[] =
@@ -286,7 +283,7 @@ static int fill(struct gcs *gcs, const char *url, const struct gcs_settings *set
                 return -ENOMEM;
         if (settings->project && !(gcs->project = strdup(settings->project)))
                 return -ENOMEM;
-        return source_url_normalize(url, &gcs->objects.store.url);
+        return 0;
 }
 
 /* The rest of the URL, without slashes around it. */
@@ -308,7 +305,6 @@ int gcs_new(uv_loop_t *loop, const char *url, const struct gcs_settings *setting
         CLEANUP(freep) char *endpoint = endpoint_of(settings), *prefix = prefix_of(url);
         struct gcs *gcs = calloc(1, sizeof(*gcs));
         int r = gcs && endpoint && prefix ? fill(gcs, url, settings, ret_message) : -ENOMEM;
-        struct store *store;
 
         if (r < 0) {
                 if (gcs) {
@@ -318,16 +314,17 @@ int gcs_new(uv_loop_t *loop, const char *url, const struct gcs_settings *setting
                 credentials_close(take_credentials, NULL, NULL);
                 return r;
         }
-        store = &gcs->objects.store;
-        store->has_shared_tags = true;
-        store->window_start = settings->endpoint ? GCS_CUSTOM_WINDOW_START : GCS_WINDOW_START;
-        store->price = settings->endpoint ? NULL : &store_price_gcs;
-        store->endpoint = strdup(endpoint);
-        r = object_store_open(&gcs->objects, loop, &dialect, endpoint, prefix, options,
-                              take_credentials, ret_message);
+        r = object_store_open(&gcs->objects, loop, &dialect,
+                              &(struct object_store_place){ .url = url,
+                                                            .endpoint = endpoint,
+                                                            .prefix = prefix,
+                                                            .is_custom = settings->endpoint,
+                                                            .price = &store_price_gcs,
+                                                            .has_shared_tags = true },
+                              options, take_credentials, ret_message);
         if (r < 0)
                 return r;
-        *ret_store = store;
+        *ret_store = &gcs->objects.store;
         return 0;
 }
 

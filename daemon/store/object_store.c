@@ -9,10 +9,14 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/source_url.h"
 #include "daemon/store/object_call.h"
 #include "daemon/store/object_client.h"
 #include "daemon/store/object_list.h"
 #include "daemon/store/object_read.h"
+
+#define OBJECT_WINDOW_START 512 /* of a cloud's own hosts */
+#define OBJECT_CUSTOM_WINDOW_START 128
 
 /* ---- Endpoints ---- */
 
@@ -125,9 +129,32 @@ static const struct store_operations operations = {
         .close = object_close,
 };
 
+/* What people and windows know the store by. */
+static int describe(struct object_store *objects, const struct object_store_place *place) {
+        struct store *store = &objects->store;
+        int r;
+
+        store->has_shared_tags = place->has_shared_tags;
+        store->window_start = place->is_custom ? OBJECT_CUSTOM_WINDOW_START : OBJECT_WINDOW_START;
+        store->price = place->is_custom ? NULL : place->price;
+        if (!place->endpoint || !(store->endpoint = strdup(place->endpoint)))
+                return -ENOMEM;
+        r = source_url_normalize(place->url, &store->url);
+        if (r < 0) {
+                store->url = NULL;
+                return r;
+        }
+        if (asprintf(&objects->prefix, "%s%s", place->prefix, *place->prefix ? "/" : "") < 0) {
+                objects->prefix = NULL;
+                return -ENOMEM;
+        }
+        objects->prefix_size = strlen(objects->prefix);
+        return 0;
+}
+
 int object_store_open(struct object_store *take_store, uv_loop_t *loop,
-                      const struct object_dialect *dialect, const char *endpoint,
-                      const char *prefix, const struct http_client_options *client_options,
+                      const struct object_dialect *dialect, const struct object_store_place *place,
+                      const struct http_client_options *client_options,
                       struct credentials *take_credentials, const char **ret_message) {
         int r;
 
@@ -141,15 +168,9 @@ int object_store_open(struct object_store *take_store, uv_loop_t *loop,
         take_store->open_parts = 1; /* of the credentials, or of close() itself */
         list_init(&take_store->clients);
         list_init(&take_store->calls);
-        r = asprintf(&take_store->prefix, "%s%s", prefix, *prefix ? "/" : "") < 0 ? -ENOMEM : 0;
-        if (r < 0)
-                take_store->prefix = NULL;
-        else
-                take_store->prefix_size = strlen(take_store->prefix);
+        r = describe(take_store, place);
         if (r == 0)
-                r = client_new(take_store, endpoint, ret_message);
-        if (r == 0 && !(take_store->store.url && take_store->store.endpoint && take_credentials))
-                r = -ENOMEM;
+                r = client_new(take_store, place->endpoint, ret_message);
         if (r < 0)
                 object_close(&take_store->store, NULL, NULL);
         return r;

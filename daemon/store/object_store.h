@@ -136,17 +136,26 @@ struct object_store {
         void *userdata;
 };
 
+/* Where a source is. Borrowed for the call. */
+struct object_store_place {
+        const char *url;      /* of the source, in any spelling */
+        const char *endpoint; /* "https://host[:port]"; NULL: there was no memory for it */
+        const char *prefix;   /* decoded and without slashes around it; "": the bucket */
+        /* An endpoint of one's own, where requests cost nothing and fewer of them are welcome. */
+        bool is_custom;
+        const struct store_price *price; /* of the cloud's own endpoint */
+        bool has_shared_tags;            /* as of struct store */
+};
+
 /*
  * Makes the store out of the struct that the dialect has allocated with calloc() and filled with
- * what is its own, and with store.url, store.endpoint and store.window_start (memory that is freed
- * here). endpoint is "https://host[:port]"; prefix is decoded and without slashes around it ("":
- * the bucket). Takes store, credentials and what they hold, on failure too: then, and when the
+ * what is its own. Takes store, credentials and what they hold, on failure too: then, and when the
  * store has closed, dialect.deinit() is called and the struct freed. client_options: NULL for the
  * defaults. -EINVAL (*ret_message says why), -ENOMEM.
  */
 int object_store_open(struct object_store *take_store, uv_loop_t *loop,
-                      const struct object_dialect *dialect, const char *endpoint,
-                      const char *prefix, const struct http_client_options *client_options,
+                      const struct object_dialect *dialect, const struct object_store_place *place,
+                      const struct http_client_options *client_options,
                       struct credentials *take_credentials, const char **ret_message);
 
 /* From now on requests go there; those under way end where they are. -EINVAL, -ENOMEM. */

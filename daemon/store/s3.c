@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "common/base.h"
-#include "common/source_url.h"
 #include "daemon/core/config.h"
 #include "daemon/store/aws_credentials.h"
 #include "daemon/store/aws_sign.h"
@@ -20,9 +19,6 @@
 #include "daemon/store/s3_failure.h"
 #include "daemon/store/s3_listing.h"
 #include "daemon/store/types.h"
-
-#define S3_WINDOW_START 512 /* of AWS's own hosts */
-#define S3_CUSTOM_WINDOW_START 128
 
 struct s3 {
         struct object_store objects;
@@ -261,29 +257,11 @@ static const struct object_dialect dialect = {
         .deinit = deinit,
 };
 
-/* s3 is filled but for the core. */
-static int open_objects(struct s3 *take_s3, uv_loop_t *loop, const char *url,
-                        const struct http_client_options *options,
-                        struct credentials *take_credentials, const char **ret_message) {
-        struct store *store = &take_s3->objects.store;
-        CLEANUP(freep) char *endpoint = s3_place_endpoint(&take_s3->place);
-        int r = source_url_normalize(url, &store->url);
-
-        store->has_shared_tags = !take_s3->place.custom;
-        store->window_start = take_s3->place.custom ? S3_CUSTOM_WINDOW_START : S3_WINDOW_START;
-        store->price = take_s3->place.custom ? NULL : &store_price_s3;
-        store->endpoint = endpoint ? strdup(endpoint) : NULL;
-        if (r < 0)
-                store->url = NULL;
-        return object_store_open(&take_s3->objects, loop, &dialect,
-                                 endpoint ? endpoint : "http://-", take_s3->place.prefix, options,
-                                 take_credentials, ret_message);
-}
-
 int s3_new(uv_loop_t *loop, const char *url, const struct s3_settings *settings,
            const struct http_client_options *options, struct credentials *take_credentials,
            struct store **ret_store, const char **ret_message) {
         struct http_client_options own = options ? *options : http_client_defaults;
+        CLEANUP(freep) char *endpoint = NULL;
         struct s3 *s3 = calloc(1, sizeof(*s3));
         int r = s3 ? s3_place_init(&s3->place, url, settings, ret_message) : -ENOMEM;
 
@@ -294,7 +272,15 @@ int s3_new(uv_loop_t *loop, const char *url, const struct s3_settings *settings,
         }
         s3->requester_pays = settings->requester_pays;
         own.insecure = settings->insecure;
-        r = open_objects(s3, loop, url, &own, take_credentials, ret_message);
+        endpoint = s3_place_endpoint(&s3->place);
+        r = object_store_open(&s3->objects, loop, &dialect,
+                              &(struct object_store_place){ .url = url,
+                                                            .endpoint = endpoint,
+                                                            .prefix = s3->place.prefix,
+                                                            .is_custom = s3->place.custom,
+                                                            .price = &store_price_s3,
+                                                            .has_shared_tags = !s3->place.custom },
+                              &own, take_credentials, ret_message);
         if (r < 0)
                 return r;
         *ret_store = &s3->objects.store;

@@ -304,9 +304,11 @@ static void open_store(void) {
         memset(&harness, 0, sizeof(harness));
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
         credentials = make_credentials(&harness.loop);
-        store->store.url = strdup("plain://logs/exp");
-        store->store.endpoint = strdup(server.url);
-        ck_assert_int_eq(object_store_open(store, &harness.loop, &plain, server.url, "exp",
+        ck_assert_int_eq(object_store_open(store, &harness.loop, &plain,
+                                           &(struct object_store_place){ .url = "plain://logs/exp",
+                                                                         .endpoint = server.url,
+                                                                         .prefix = "exp",
+                                                                         .is_custom = true },
                                            &impatient, credentials, &message),
                          0);
         harness.store = &store->store;
