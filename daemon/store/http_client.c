@@ -776,11 +776,13 @@ static void on_tick(uv_timer_t *tick) {
                 bool answered = request->answer.first_byte_ns > 0;
 
                 next = node->next;
+                if (!answered && !is_sent(request)) {
+                        request->quiet_ticks = 0;
+                        continue;
+                }
                 request->quiet_ticks++;
                 if (request->quiet_ticks * client->tick_ms <
                     (answered ? client->options.progress_ms : first_byte_ms))
-                        continue;
-                if (!answered && !is_sent(request))
                         continue;
                 list_remove(node);
                 list_append(&client->late, node);

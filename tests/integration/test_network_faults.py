@@ -111,13 +111,15 @@ def test_one_dead_address_of_two(start, tree, serve, names, order, hangs):
     server = serve(tree)
     port = server.url.rstrip("/").rpartition(":")[2]
     with full_listener("127.0.0.9", int(port)) if hangs else contextlib.nullcontext():
-        daemon = start("--set", "poll=0.1", f"http://{HOST}:{port}/", inside=names.inside)
+        daemon = start("--set", "poll=never", f"http://{HOST}:{port}/", inside=names.inside)
         with Client(daemon.socket_path) as client:
             follower = Follower(client)
             follower.until(expected_rows(tree))
             source = client.call("status")["sources"][0]
             assert source["state"] == "ok" and "error" not in source
+            assert source["requests"]["list"] == 1 + 3  # they went on to the other address, and nobody had to ask again
             write_events(tree / "run3" / "events.out.tfevents.1.host", ["loss"], 5)
+            client.call("reload")
             follower.until(expected_rows(tree))
 
 

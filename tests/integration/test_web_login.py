@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks a web server: bearer tokens (RFC 6750) and certificates of clients, on nginx; and where they do not go."""
+import contextlib
 import json
+import os
+import pty
+import select
 import subprocess
 import time
 
 import pytest
 
 from tests.integration.hrclient import Client, RpcError
-from tests.integration.test_protocol import expected_rows, start, write_tree  # noqa: F401
+from tests.integration.test_protocol import HEADRACED, expected_rows, start, write_tree  # noqa: F401
 from tests.integration.test_storage import Follower, serve  # noqa: F401
 from tests.rig.nginx import Nginx
 
@@ -127,6 +131,26 @@ def test_certificates_that_do_not_do(start, tmp_path, pki, monkeypatch, access, 
         with Client(daemon.socket_path) as client:
             said = failure(client)
             assert said.startswith(code + " ") and words in said, said
+
+
+def test_no_terminal_is_asked_for_a_pass_phrase(tmp_path, pki):
+    """OpenSSL would, and wait for ever."""
+    with Nginx(write_tree(tmp_path / "logs", runs=1, steps=3), tls=True, client_ca=pki / "ca.pem") as nginx:
+        access = {"client_certificate": pki / "certificate.pem", "client_key": pki / "locked.pem"}
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ["CURL_CA_BUNDLE"] = str(nginx.certificate)
+            os.execv(HEADRACED, [str(HEADRACED), "--check", *sources(nginx.tls_url, **access)])
+        said = b""
+        with contextlib.suppress(OSError):  # EIO when the child has gone
+            while select.select([terminal], [], [], 60)[0]:
+                piece = os.read(terminal, 4096)
+                said += piece
+                if not piece or b"pass phrase:" in said:
+                    break
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+        assert b"PEM pass phrase" not in said and b"client_key" in said and os.waitstatus_to_exitcode(status) > 0, said
 
 
 def test_hdfs_that_wants_a_ticket_names_kinit_and_heals(start, tmp_path, serve, monkeypatch):
