@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl says which sockets and which timeout it wants watched, libuv watches them, and after each
- * event the messages of requests that ended are read. A request waits for the name to be resolved,
- * is active, or has ended and is freed.
+ * A request waits for the name to be resolved or for a login, is active (in libcurl, which
+ * curl_loop.c drives), or has ended and is freed. After each call into libcurl the messages of those
+ * that ended are read.
  *
  * Deadlines are counted in ticks of a timer, not in time that has passed: after the loop was held
  * up, bytes that wait in a socket are read before a second tick can call their request dead.
@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 
 #include "common/base.h"
-#include "daemon/core/fd_limit.h"
 #include "daemon/core/list.h"
+#include "daemon/store/curl_loop.h"
 #include "daemon/store/failure.h"
 #include "daemon/store/http_bearer.h"
 #include "daemon/store/http_failure.h"
@@ -37,14 +37,6 @@ const struct http_client_options http_client_defaults = {
         .idle_ms = 60000,
 };
 
-struct watched_socket {
-        uv_poll_t poll;
-        struct http_client *client;
-        curl_socket_t fd;
-        int events;   /* what is watched now */
-        bool resting; /* curl does not look at it: an idle connection */
-};
-
 struct http_client {
         uv_loop_t *loop;
         const struct http_url *url;
@@ -57,12 +49,10 @@ struct http_client {
         bool use_netrc;
         struct http_client_options options;
         struct resolver resolver;
-        CURLM *multi; /* NULL: none yet, or no more */
+        struct curl_loop curl;
         struct curl_slist *headers;
         CURL *idle_handles[HTTP_CLIENT_IDLE_HANDLES_MOST];
         unsigned idle_handle_count;
-        struct watched_socket **sockets; /* by descriptor */
-        size_t socket_space;
         struct list waiting; /* for the name */
         struct list active;
         struct list late;    /* past their deadline, about to be ended */
@@ -72,7 +62,6 @@ struct http_client {
         struct list fresh;
         uint64_t first_bytes_ns[HTTP_CLIENT_SAMPLES]; /* the last ones, in a circle */
         unsigned first_byte_count;
-        uv_timer_t curl_timer;
         uv_timer_t refusal_timer;
         /* of deadlines while requests are active, of idleness after the last one */
         uv_timer_t tick;
@@ -109,86 +98,7 @@ struct http_request {
         char error[CURL_ERROR_SIZE];
 };
 
-/* ---- Sockets ---- */
-
-static void check_messages(struct http_client *client);
-static void maybe_finish_close(struct http_client *client);
-
-static void on_socket_closed(uv_handle_t *handle) {
-        struct watched_socket *socket = handle->data;
-        struct http_client *client = socket->client;
-
-        free(socket);
-        client->open_handles--;
-        maybe_finish_close(client);
-}
-
-static void on_socket_event(uv_poll_t *poll, int status, int events) {
-        struct watched_socket *socket = poll->data;
-        struct http_client *client = socket->client;
-        int flags = 0, running;
-
-        if (socket->resting) {
-                /*
-                 * The server closed an idle connection, or talks without being asked. libcurl sees
-                 * it when it wants it again.
-                 */
-                uv_poll_stop(poll);
-                socket->events = 0;
-                return;
-        }
-        if (status < 0) {
-                /*
-                 * libuv 1.44 says EBADF for POLLERR, and has stopped watching. CURL_CSELECT_ERR
-                 * would drop what still lies in the socket and hide why it failed; a read tells
-                 * both.
-                 */
-                socket->events = 0;
-                flags = CURL_CSELECT_IN | CURL_CSELECT_OUT;
-        }
-        if (events & UV_READABLE)
-                flags |= CURL_CSELECT_IN;
-        if (events & UV_WRITABLE)
-                flags |= CURL_CSELECT_OUT;
-        curl_multi_socket_action(client->multi, socket->fd, flags, &running);
-        check_messages(client);
-}
-
-static int make_socket(struct http_client *client, curl_socket_t fd,
-                       struct watched_socket **ret_socket) {
-        struct watched_socket *socket;
-
-        if ((size_t)fd >= client->socket_space) {
-                size_t space = align_up((uint64_t)fd + 1, 256);
-                struct watched_socket **sockets = realloc(client->sockets,
-                                                          space * sizeof(*sockets));
-
-                if (!sockets)
-                        return -ENOMEM;
-                memset(sockets + client->socket_space, 0,
-                       (space - client->socket_space) * sizeof(*sockets));
-                client->sockets = sockets;
-                client->socket_space = space;
-        }
-        socket = calloc(1, sizeof(*socket));
-        if (!socket || uv_poll_init(client->loop, &socket->poll, fd) < 0) {
-                free(socket);
-                return -ENOMEM;
-        }
-        socket->poll.data = socket;
-        socket->client = client;
-        socket->fd = fd;
-        client->open_handles++;
-        client->sockets[fd] = socket;
-        *ret_socket = socket;
-        return 0;
-}
-
-/* Nothing is watched any more; the descriptor may be closed already. */
-static void drop_socket(struct http_client *client, struct watched_socket *socket) {
-        client->sockets[socket->fd] = NULL;
-        uv_close((uv_handle_t *)&socket->poll, on_socket_closed);
-}
+static void check_messages(void *userdata);
 
 /* True if the connection has brought an answer, so that on_curl_close() will be told of its end. */
 static bool is_established(CURL *easy) {
@@ -196,70 +106,6 @@ static bool is_established(CURL *easy) {
 
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &request);
         return request && request->answer.first_byte_ns > 0;
-}
-
-/*
- * libcurl lets go of a socket at the end of each request and takes it again at the next one. It
- * stays watched in between, which saves two system calls for each request. Not one that is still
- * connecting: libcurl 7.88 closes such a socket without on_curl_close(), before it says
- * CURL_POLL_REMOVE.
- */
-static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *unused) {
-        struct http_client *client = userdata;
-        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd]
-                                                                          : NULL;
-        int events = (what & CURL_POLL_IN ? UV_READABLE : 0) |
-                     (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-
-        (void)unused;
-        if (what == CURL_POLL_REMOVE) {
-                if (socket && is_established(easy))
-                        socket->resting = true;
-                else if (socket)
-                        drop_socket(client, socket);
-                return 0;
-        }
-        if (!socket && make_socket(client, fd, &socket) < 0)
-                return -1;
-        socket->resting = false;
-        if (socket->events != events) {
-                socket->events = events;
-                if (uv_poll_start(&socket->poll, events, on_socket_event) < 0)
-                        return -1;
-        }
-        return 0;
-}
-
-/* The poll handle must go before its descriptor: libuv aborts on a closed one. */
-static int on_curl_close(void *userdata, curl_socket_t fd) {
-        struct http_client *client = userdata;
-        struct watched_socket *socket = (size_t)fd < client->socket_space ? client->sockets[fd]
-                                                                          : NULL;
-
-        if (socket)
-                drop_socket(client, socket);
-        return close(fd);
-}
-
-static void on_curl_timeout(uv_timer_t *timer) {
-        struct http_client *client = timer->data;
-        int running;
-
-        curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        check_messages(client);
-}
-
-static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata) {
-        struct http_client *client = userdata;
-
-        (void)multi;
-        if (client->closing)
-                return 0;
-        if (timeout_ms < 0)
-                uv_timer_stop(&client->curl_timer);
-        else
-                uv_timer_start(&client->curl_timer, on_curl_timeout, (uint64_t)timeout_ms, 0);
-        return 0;
 }
 
 /* ---- One request inside of libcurl ---- */
@@ -368,8 +214,7 @@ static CURL *new_handle(struct http_client *client) {
         } else if (client->use_netrc) {
                 curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
         }
-        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_curl_close);
-        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, client);
+        curl_loop_adopt(&client->curl, easy);
         curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_curl_header);
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_curl_body);
         return easy;
@@ -385,22 +230,6 @@ static void give_handle(struct http_client *client, CURL *easy) {
                 client->idle_handles[client->idle_handle_count++] = easy;
         else
                 curl_easy_cleanup(easy);
-}
-
-static int make_multi(struct http_client *client) {
-        if (client->multi)
-                return 0;
-        client->multi = curl_multi_init();
-        if (!client->multi)
-                return -ENOMEM;
-        curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
-        curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-        curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
-        curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-        curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-        /* Connections are dropped when a burst drains unless the cache can hold all of them. */
-        curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)fd_limit_for_connections());
-        return 0;
 }
 
 /*
@@ -517,7 +346,7 @@ static int activate(struct http_request *request) {
         int r;
 
         request->easy = take_handle(client);
-        if (!request->easy || make_multi(client) < 0 || choose_address(request) < 0)
+        if (!request->easy || curl_loop_open(&client->curl) < 0 || choose_address(request) < 0)
                 return -ENOMEM;
         r = set_token(request);
         if (r < 0)
@@ -525,7 +354,7 @@ static int activate(struct http_request *request) {
         set_login(request);
         set_query(request);
         if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK ||
-            curl_multi_add_handle(client->multi, request->easy) != CURLM_OK)
+            curl_multi_add_handle(client->curl.multi, request->easy) != CURLM_OK)
                 return -ENOMEM;
         if (list_is_empty(&client->active))
                 uv_timer_start(&client->tick, on_tick, client->tick_ms, client->tick_ms);
@@ -542,7 +371,7 @@ static void detach(struct http_request *request) {
         if (!request->easy)
                 return;
         curl_easy_setopt(request->easy, CURLOPT_ERRORBUFFER, NULL);
-        curl_multi_remove_handle(client->multi, request->easy);
+        curl_multi_remove_handle(client->curl.multi, request->easy);
         give_handle(client, steal_pointer(&request->easy));
         if (list_is_empty(&client->active) && !client->closing)
                 uv_timer_start(&client->tick, on_idle, client->options.idle_ms, 0);
@@ -618,10 +447,10 @@ static bool try_next_address(struct http_request *request, CURLcode code) {
             !resolver_set_bad(&client->resolver, request->address) ||
             request->connects >= client->resolver.count)
                 return false;
-        curl_multi_remove_handle(client->multi, request->easy);
+        curl_multi_remove_handle(client->curl.multi, request->easy);
         request->error[0] = '\0';
         return choose_address(request) == 0 &&
-               curl_multi_add_handle(client->multi, request->easy) == CURLM_OK;
+               curl_multi_add_handle(client->curl.multi, request->easy) == CURLM_OK;
 }
 
 /* ---- Logins ---- */
@@ -721,7 +550,8 @@ static void take_message(struct http_client *client, const CURLMsg *message) {
  * After every call into libcurl that may have moved bytes. A callback may do anything, also close
  * the client.
  */
-static void check_messages(struct http_client *client) {
+static void check_messages(void *userdata) {
+        struct http_client *client = userdata;
         CURLMsg *message;
         int left;
 
@@ -732,7 +562,7 @@ static void check_messages(struct http_client *client) {
                 list_remove(&request->turn_node);
                 request->handler.on_turn(request->userdata);
         }
-        while (client->multi && (message = curl_multi_info_read(client->multi, &left))) {
+        while (client->curl.multi && (message = curl_multi_info_read(client->curl.multi, &left))) {
                 if (message->msg == CURLMSG_DONE)
                         take_message(client, message);
         }
@@ -821,12 +651,9 @@ static void on_refusal_time(uv_timer_t *timer) {
 }
 
 static void drop_multi(struct http_client *client) {
-        uv_timer_stop(&client->curl_timer);
         while (client->idle_handle_count)
                 curl_easy_cleanup(client->idle_handles[--client->idle_handle_count]);
-        if (client->multi)
-                curl_multi_cleanup(client->multi);
-        client->multi = NULL;
+        curl_loop_drop(&client->curl);
 }
 
 /* Idle connections are not watched by libcurl, and stay in CLOSE_WAIT for ever. */
@@ -975,7 +802,6 @@ static void http_client_free(struct http_client *client) {
         free(client->client_key);
         curl_slist_free_all(client->headers);
         free(client->ca_bundle);
-        free(client->sockets);
         free(client);
         curl_global_cleanup();
 }
@@ -988,6 +814,13 @@ static void maybe_finish_close(struct http_client *client) {
                 return;
         http_client_free(client);
         on_closed(userdata);
+}
+
+static void on_curl_closed(void *userdata) {
+        struct http_client *client = userdata;
+
+        client->open_handles--;
+        maybe_finish_close(client);
 }
 
 static void on_timer_closed(uv_handle_t *handle) {
@@ -1054,10 +887,10 @@ int http_client_new(uv_loop_t *loop, const struct http_url *url,
                 http_client_free(client);
                 return r;
         }
-        uv_timer_init(loop, &client->curl_timer);
+        curl_loop_init(&client->curl, loop, check_messages, is_established, client);
         uv_timer_init(loop, &client->tick);
         uv_timer_init(loop, &client->refusal_timer);
-        client->curl_timer.data = client->tick.data = client->refusal_timer.data = client;
+        client->tick.data = client->refusal_timer.data = client;
         client->open_handles = 3;
         *ret_client = client;
         return 0;
@@ -1079,7 +912,7 @@ void http_client_close(struct http_client *client, void (*on_closed)(void *userd
         cancel_all(&client->refused);
         cancel_all(&client->outside);
         drop_multi(client);
-        uv_close((uv_handle_t *)&client->curl_timer, on_timer_closed);
+        curl_loop_close(&client->curl, on_curl_closed);
         uv_close((uv_handle_t *)&client->tick, on_timer_closed);
         uv_close((uv_handle_t *)&client->refusal_timer, on_timer_closed);
 }
