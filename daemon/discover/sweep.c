@@ -449,6 +449,10 @@ static int add_live(struct sweep *sweep, int64_t now_s) {
         return r;
 }
 
+bool sweep_is_in_order(const struct sweep *sweep) {
+        return sweep->under_way && sweep->whole && store_of(sweep)->is_flat;
+}
+
 bool sweep_has_live(const struct sweep *sweep, int64_t now_s) {
         return sweep->is_sparse && sweep->known.count < KNOWN_MOST &&
                2 * (1 + live_count(sweep, now_s)) <= sweep->full.requests;

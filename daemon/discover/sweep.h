@@ -48,6 +48,13 @@ struct sweep *sweep_free(struct sweep *sweep);
 int sweep_start(struct sweep *sweep, enum sweep_kind kind, int64_t now_s);
 
 /*
+ * True while one listing of all there is is under way: rows that are still to come are behind those
+ * that have come, in the order of their names' bytes. Once it is false it stays so until the next
+ * sweep.
+ */
+bool sweep_is_in_order(const struct sweep *sweep);
+
+/*
  * True if a look at the live runs alone costs less than half of a full one, which has been made
  * before.
  */

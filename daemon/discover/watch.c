@@ -504,6 +504,13 @@ bool watch_misses_files(const struct watch *watch) {
         return watch->missing;
 }
 
+bool watch_begins_in_order(const struct watch *watch) {
+        const struct catalog_source *source = watch->source;
+
+        return watch->listing && source->attempts == 0 && !source->has_remembered &&
+               sweep_is_in_order(watch->sweep);
+}
+
 void watch_set_interest(struct watch *watch, enum watch_interest interest) {
         bool is_followed = interest == WATCH_FOLLOWED, was_followed = watch->poll.followed;
 

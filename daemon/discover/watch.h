@@ -87,6 +87,12 @@ uint64_t watch_next_attempt(const struct watch *watch);
 /* True: the last complete listing was the first one without some file; the next one decides. */
 bool watch_misses_files(const struct watch *watch);
 
+/*
+ * True while the first listing is under way and gives the files in order: what it has given of a run
+ * is the beginning of what there is.
+ */
+bool watch_begins_in_order(const struct watch *watch);
+
 void watch_set_interest(struct watch *watch, enum watch_interest interest);
 
 /* True while the store tells of changes beside the listings: somebody follows, and it can. */

@@ -76,8 +76,24 @@ static void cursor_check_end(struct cursor *cursor) {
                 cursor_restart(cursor);
 }
 
+/*
+ * Before all listings that the reader waits for are complete only what stands before all that is to
+ * come of its run.
+ */
+static bool may_advance(const struct lane *lane) {
+        struct reader *reader = lane->reader;
+        const struct watch *watch = lane->run ? lane->run->source->watch : NULL;
+
+        if (reader->open)
+                return true;
+        if (!watch || reader->from == READER_FROM_NOW || !watch_begins_in_order(watch))
+                return false;
+        reader->begun = true;
+        return true;
+}
+
 void lane_advance(struct lane *lane) {
-        while (lane->reader->open && lane->current < lane->count) {
+        while (lane->current < lane->count && may_advance(lane)) {
                 struct cursor *cursor = lane->cursors[lane->current];
 
                 if (!cursor->turn) {
@@ -339,8 +355,7 @@ int reader_add_feed(struct reader *reader, struct feed *feed) {
         }
         cursor_check_version(cursor);
         lane_set_hungry(lane, feed, LANE_NEW);
-        if (reader->open)
-                lane_advance(lane);
+        lane_advance(lane);
         return 0;
 }
 
@@ -481,7 +496,7 @@ void readers_feed_gone(struct feed *feed) {
                 cursor_free(cursor);
                 if (lane->count == 0 && lane->run)
                         lane_free(lane);
-                else if (lane->reader->open)
+                else
                         lane_advance(lane);
         }
 }

@@ -565,7 +565,7 @@ void reader_pump(struct reader *reader) {
         }
         if (!reader->open && !reader->failed)
                 reader_open(reader);
-        if (!reader->open || reader->failed || reader->ended)
+        if (!(reader->open || reader->begun) || reader->failed || reader->ended)
                 return;
         while (step == STEP_ON &&
                !(list_is_empty(&reader->notices) && list_is_empty(&reader->ready)))

@@ -67,7 +67,8 @@ struct reader {
         char **prioritized; /* globs */
         size_t prioritized_count;
         size_t unfinished_lanes;
-        bool open; /* the listings it waits for are there: deliveries may begin */
+        bool open;  /* the listings it waits for are there: deliveries may begin */
+        bool begun; /* some have, before that (lane_advance()) */
         bool ended, failed;
         int error;                   /* why it is broken, until that has been said */
         bool job_held_back, blocked; /* in this pass: by demand; by quota or a full queue */

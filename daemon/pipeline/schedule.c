@@ -164,7 +164,7 @@ static void schedule_reader(struct reader *reader) {
         struct quota_walk walk = { .reader = reader };
 
         reader->job_held_back = false;
-        if (!reader->open || reader->ended || reader->failed)
+        if (!(reader->open || reader->begun) || reader->ended || reader->failed)
                 return;
         if (issue_by_room(reader) != OUTCOME_ROOM)
                 return;

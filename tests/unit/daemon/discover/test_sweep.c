@@ -27,9 +27,27 @@ static struct flat_store *flat;
 static struct watch *watch;
 static unsigned appeared, changed, swapped, gone, complete, failed;
 
+static struct id_map promised; /* for a run, the last file of which that was true */
+static unsigned promises;
+
+/* What watch_begins_in_order() promises: nothing of the run comes that stands before this. */
+static void must_be_in_order(struct catalog_file *file) {
+        const struct catalog_file *last = id_map_remove(&promised, file->run->id);
+
+        if (last)
+                ck_assert_str_gt(file->path.bytes, last->path.bytes);
+        if (watch && watch_begins_in_order(watch)) {
+                promises++;
+                ck_assert_int_eq(id_map_add(&promised, file->run->id, file), 0);
+        } else if (last) {
+                ck_assert_int_eq(id_map_add(&promised, file->run->id, (void *)(uintptr_t)last), 0);
+        }
+}
+
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
         (void)userdata;
-        (void)file;
+        if (change == WATCH_APPEARED && source->listings == 0)
+                must_be_in_order(file);
         appeared += change == WATCH_APPEARED;
         changed += change != WATCH_APPEARED;
         swapped += change == WATCH_SWAPPED;
@@ -57,9 +75,11 @@ static void begin(void) {
         static const struct watch_events events = { on_file_changed, on_file_gone, on_listed };
         const struct watch_options options = { .poll_ns = POLL_NEVER, .utc_s = utc_s };
 
-        appeared = changed = swapped = gone = complete = failed = 0;
+        appeared = changed = swapped = gone = complete = failed = promises = 0;
+        watch = NULL;
         ck_assert_int_eq(uv_loop_init(&loop), 0);
         catalog_init(&catalog);
+        id_map_init(&promised);
         flat = flat_store_new(&loop, "flat://logs");
         ck_assert_int_eq(catalog_add_source(&catalog, "logs", &flat->store, &source), 0);
         ck_assert_int_eq(watch_new(&loop, source, &options, &events, NULL, &watch), 0);
@@ -70,6 +90,7 @@ static void end(void) {
         flat->store.operations->close(&flat->store, NULL, NULL);
         uv_run(&loop, UV_RUN_DEFAULT);
         catalog_deinit(&catalog);
+        id_map_deinit(&promised);
         ck_assert_int_eq(uv_loop_close(&loop), 0);
         uv_library_shutdown();
 }
@@ -125,6 +146,7 @@ START_TEST(a_few_pages_are_one_listing) {
         ck_assert_uint_eq(list(), 3);
         ck_assert_uint_eq(flat->most_at_once, 1);
         ck_assert_uint_eq(appeared, 3000);
+        ck_assert_uint_eq(promises, 3000);
         ck_assert_uint_eq(poll_again(), 3);
         ck_assert_uint_eq(flat->store.requests.total[REQUEST_LIST], 6);
         end();
@@ -173,6 +195,8 @@ START_TEST(long_listings_are_split) {
         ck_assert_uint_le(list(), 100 + 32 + 4);
         ck_assert_uint_eq(flat->most_at_once, 32);
         ck_assert_uint_eq(appeared, 100000);
+        ck_assert_uint_ge(promises, 2000); /* what came before it was split */
+        ck_assert_uint_le(promises, 5000);
         ck_assert_uint_eq(poll_again(), 100);
         /* One more file in the middle makes one part longer than a page. */
         flat_store_add(flat, "run00999/events.out.tfevents.x", 1, OLD_NS);
@@ -367,7 +391,9 @@ static void restart(void) {
         watch_close(watch, NULL, NULL);
         uv_run(&loop, UV_RUN_NOWAIT);
         catalog_deinit(&catalog);
+        id_map_deinit(&promised);
         catalog_init(&catalog);
+        id_map_init(&promised);
         ck_assert_int_eq(catalog_add_source(&catalog, "logs", &flat->store, &source), 0);
         ck_assert_int_eq(watch_new(&loop, source, &options, &events, NULL, &watch), 0);
         appeared = changed = swapped = gone = complete = failed = 0;

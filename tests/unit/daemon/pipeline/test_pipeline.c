@@ -286,6 +286,74 @@ START_TEST(what_is_prioritized_comes_first) {
 }
 END_TEST
 
+static void list_row(const struct rig_file *file) {
+        fake_store_row(rig.store, file->name, file->listed, file->mtime_ns);
+        rig_quiet();
+}
+
+/*
+ * A listing that comes in the order of names holds nothing back: what it has given of a run is the
+ * beginning of the run. But the stream ends when it has.
+ */
+START_TEST(an_ordered_listing_is_delivered_while_it_goes_on) {
+        static const char *const names[] = { "a/1.tfevents", "a/2.tfevents", "b/1.tfevents" };
+        struct reader_options now = { .from = READER_FROM_NOW };
+        struct session session, late;
+
+        for (unsigned is_flat = 0; is_flat < 2; is_flat++) {
+                rig_begin(NULL);
+                rig.store->store.is_flat = is_flat;
+                for (unsigned i = 0; i < 3; i++)
+                        rig_add_file(names[i], 10);
+                session_begin(&session, NULL);
+                session_begin(&late, &now);
+                for (unsigned i = 0; i < 3; i++) {
+                        list_row(&rig.files[i]);
+                        rig_answer_all();
+                        ck_assert_uint_eq(session.pushed, is_flat ? i + 1 : 0);
+                }
+                ck_assert_uint_eq(session.ends, 0);
+                ck_assert_uint_eq(late.pushed, 0);
+                rig_list();
+                rig_answer_all();
+                session_must_be_complete(&session);
+                ck_assert_uint_eq(session.ends, 1);
+                ck_assert_uint_eq(late.records, 0);
+                for (unsigned i = 0; is_flat && i < 3; i++)
+                        ck_assert_uint_eq(session.entries[i].entry.file_id, rig.files[i].id);
+                session_end(&late);
+                session_end(&session);
+                rig_end();
+        }
+}
+END_TEST
+
+/* What could be read is delivered, and the ring has room for the rest, though all is not listed yet. */
+START_TEST(a_long_listing_does_not_fill_the_ring) {
+        struct session session;
+
+        rig_begin(NULL);
+        rig.store->store.is_flat = true;
+        for (unsigned i = 0; i < 3; i++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "a/%u.tfevents", i);
+                rig_add_file(name, STEPS_OF_A_RING);
+        }
+        session_begin(&session, NULL);
+        for (unsigned i = 0; i < 3; i++) {
+                list_row(&rig.files[i]);
+                drain(&session);
+                ck_assert_int_eq(session.next_step[i], STEPS_OF_A_RING);
+        }
+        rig_list();
+        drain(&session);
+        session_must_be_complete(&session);
+        session_end(&session);
+        rig_end();
+}
+END_TEST
+
 START_TEST(sorted_goes_by_run_and_file) {
         struct reader_options options = { .from = READER_FROM_START, .order = READER_ORDER_SORTED };
         static const char *const names[] = { "b/1.tfevents", "a/2.tfevents", "c/1.tfevents",
@@ -2556,7 +2624,8 @@ RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_
             files_of_a_run_come_in_name_order, archived_files_are_tried_once_an_hour,
             archived_files_are_read_when_the_listing_says_otherwise, what_changed_last_comes_first,
             runs_take_turns, one_file_has_half_of_the_window, growth_comes_before_what_is_new,
-            what_is_prioritized_comes_first, sorted_goes_by_run_and_file,
+            what_is_prioritized_comes_first, an_ordered_listing_is_delivered_while_it_goes_on,
+            a_long_listing_does_not_fill_the_ring, sorted_goes_by_run_and_file,
             filters_choose_runs_and_extents, an_empty_source_ends_at_once,
             an_old_listing_is_repeated_for_a_new_session,
             settled_files_hold_nothing_back_and_come_late,
