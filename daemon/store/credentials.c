@@ -21,6 +21,8 @@
 #define CREDENTIALS_FAILED_NS 1000000000ull
 #define CREDENTIALS_BACKOFF_MS 2000
 #define CREDENTIALS_BACKOFF_MOST_MS 30000
+/* A value is good for so long after it came, whatever it says: this machine's clock may be wrong. */
+#define CREDENTIALS_LIFE_LEAST_S 60
 #define CREDENTIALS_CHECK_NS 1000000000ull    /* between two looks at files */
 #define CREDENTIALS_REFUSED_NS 10000000000ull /* between two refreshes because of refusals */
 
@@ -136,6 +138,8 @@ static void on_value(void *userdata, struct credentials_value *take_value,
 
         credentials->refreshing = false;
         if (take_value) {
+                if (take_value->expires_s < now_s() + CREDENTIALS_LIFE_LEAST_S)
+                        take_value->expires_s = now_s() + CREDENTIALS_LIFE_LEAST_S;
                 credentials_value_deinit(&credentials->value);
                 credentials->value = *take_value;
                 credentials->has_value = true;

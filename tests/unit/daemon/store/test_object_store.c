@@ -196,13 +196,14 @@ struct issuer {
 static unsigned issued;        /* values, since the test began */
 static unsigned refresh_after; /* turns of the loop: milliseconds */
 static uint64_t issuer_requests;
+static int64_t issuer_expires_s; /* of its values */
 static bool issuer_fails;
 static enum store_failure_class issuer_class; /* of its failures */
 static bool file_has_changed;
 
 static void on_issue(uv_timer_t *timer) {
         struct issuer *issuer = timer->data;
-        struct credentials_value value = { .expires_s = CREDENTIALS_NEVER };
+        struct credentials_value value = { .expires_s = issuer_expires_s };
         struct store_failure failure;
 
         issuer_requests += 3;
@@ -300,6 +301,7 @@ static void open_store(void) {
         issued = refresh_after = tokens = 0;
         issuer_requests = 0;
         issuer_class = STORE_PERMANENT;
+        issuer_expires_s = CREDENTIALS_NEVER;
         issuer_fails = file_has_changed = false;
         memset(&harness, 0, sizeof(harness));
         ck_assert_int_eq(uv_loop_init(&harness.loop), 0);
@@ -772,6 +774,25 @@ START_TEST(a_store_closes_when_there_are_no_credentials) {
 }
 END_TEST
 
+/* The clock of this machine may be wrong: whether they are good is for the server to say. */
+START_TEST(credentials_that_come_expired_are_used) {
+        begin();
+        test_file_write(server.root, "exp/a.tfevents", 10000);
+        issuer_expires_s = 1000000000; /* 2001 */
+        for (unsigned i = 0; i < 3; i++) {
+                store_harness_read(&harness, "a.tfevents", 0, 500);
+                ck_assert_int_eq(harness.result.failure.class, STORE_OK);
+        }
+        ck_assert_uint_eq(issued, 1);
+        fault_server_order(&server, "{'path':'*a.tfevents','fault':'status','status':403,"
+                                    "'code':'ExpiredToken'}");
+        store_harness_read(&harness, "a.tfevents", 0, 500);
+        ck_assert_int_eq(harness.result.failure.class, STORE_PERMANENT);
+        ck_assert_uint_eq(issued, 2);
+        end();
+}
+END_TEST
+
 /* Who comes before the next try waits for it: a failure that passes is told to those who saw it. */
 START_TEST(credentials_that_fail_for_a_moment_are_waited_for) {
         begin();
@@ -832,4 +853,5 @@ RUNNER_MAIN("store/object_store", pages_follow_each_other, page_that_fails_is_as
             waiting_reads_are_not_asked_for_twice, refused_credentials_are_replaced_once,
             what_was_learned_is_tried_a_few_times, missing_credentials_say_so_and_heal,
             a_store_closes_inside_of_callbacks, a_store_closes_when_there_are_no_credentials,
+            credentials_that_come_expired_are_used,
             credentials_that_fail_for_a_moment_are_waited_for, close_at_every_moment)
