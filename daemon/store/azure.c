@@ -249,7 +249,7 @@ static const struct object_dialect dialect = {
 static int azure_open(uv_loop_t *loop, const char *url, const struct config_access *access,
                       struct store **ret_store, const char **ret_message) {
         struct azure *azure = calloc(1, sizeof(*azure));
-        struct credentials *credentials;
+        struct credentials *credentials = NULL;
         struct azure_settings settings;
         int r = azure ? azure_settings_from_environment(&settings) : -ENOMEM;
 

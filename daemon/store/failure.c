@@ -30,7 +30,7 @@ void failure_advise(struct store_failure *failure, const char *format, ...) {
         written = begin < (int)room ? vsnprintf(at + begin, room - (size_t)begin, format, arguments)
                                     : -1;
         va_end(arguments);
-        if (written < 0 || (size_t)(begin + written) >= room)
+        if (written < 0 || (size_t)begin + (size_t)written >= room)
                 *at = '\0';
         else
                 utf8_make_printable(at + begin, (size_t)written);
