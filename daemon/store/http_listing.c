@@ -163,7 +163,8 @@ static char *node_target(const struct node *node) {
                 if (path_size)
                         *at++ = '/';
         }
-        strcpy(mempcpy(at, place->query, query_size), more);
+        at = mempcpy(at, place->query, query_size);
+        memcpy(at, more, strlen(more) + 1);
         return target;
 }
 
