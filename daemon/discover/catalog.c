@@ -110,6 +110,7 @@ static size_t file_bytes(size_t path_size, size_t tag_room) {
 }
 
 static void file_free(struct catalog_file *file) {
+        list_remove(&file->unread);
         tag_free(file);
         free(file->damage);
         free(file->failure);
@@ -325,6 +326,7 @@ static struct catalog_file *file_new(struct catalog_run *run, const char *path, 
         file->path = (struct catalog_name){ .bytes = file->memory, .size = size };
         file->tag = tag_memory(file);
         file->tag_room = (uint8_t)tag_room;
+        list_init(&file->unread);
         file->run = run;
         file->id = name_id_file(run->source->store->url, path, size);
         file->listed_bytes = UINT64_MAX;

@@ -72,7 +72,8 @@ struct catalog_file {
         struct file_damage *damage;    /* NULL: none */
         struct store_failure *failure; /* NULL: none */
         const char *excluded;  /* by which filter, borrowed from the source's; NULL: it is not */
-        void *blocks;          /* of the pipeline */
+        void *blocks;          /* of the pipeline; NULL: it has only the row */
+        struct list unread;    /* of the pipeline, while that is so: pipeline/unread.h */
         uint32_t seen_listing; /* number of the last listing that had it; 0: never */
         uint32_t replacements; /* seen by this daemon at this path */
         uint8_t missing;       /* complete listings in a row without it */

@@ -286,13 +286,21 @@ void lane_free(struct lane *lane) {
         free(lane);
 }
 
-static bool reader_wants_run(const struct reader *reader, const struct catalog_run *run) {
+bool reader_wants_run(const struct reader *reader, const struct catalog_run *run) {
         if (reader->source && reader->source != run->source)
                 return false;
         for (size_t i = 0; i < reader->run_count; i++)
                 if (fnmatch(reader->globs[i], run->name.bytes, 0) == 0)
                         return true;
         return reader->run_count == 0;
+}
+
+bool readers_want_run(const struct pipeline *pipeline, const struct catalog_run *run) {
+        for (const struct list *node = pipeline->readers.next; node != &pipeline->readers;
+             node = node->next)
+                if (reader_wants_run(list_owner(node, struct reader, node), run))
+                        return true;
+        return false;
 }
 
 /* Where a reader begins in a file that it has not seen yet. */

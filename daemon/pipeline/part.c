@@ -95,7 +95,7 @@ static bool others_wait(const struct feed *feed) {
         const struct list *hungry = &feed->pipeline->hungry;
         const struct list *first = hungry->next != &feed->queue ? hungry->next : feed->queue.next;
 
-        return first != hungry;
+        return first != hungry || !list_is_empty(&feed->pipeline->unread);
 }
 
 /* While others wait it is half of the endpoint's window at most. */

@@ -7,6 +7,7 @@
 #include "daemon/pipeline/pipeline.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,9 +22,30 @@
 #include "daemon/pipeline/residency.h"
 #include "daemon/pipeline/schedule.h"
 #include "daemon/pipeline/source_removal.h"
+#include "daemon/pipeline/unread.h"
 
 #define DECODERS_MOST 16u
 #define RETRY_LOOK_MS 1000
+#define TRIM_LEAST 1000u /* files listed and extents published since the last time */
+
+/*
+ * A long listing and a load leave holes on the heap, which go back to the system when nothing is
+ * under way: not after each poll, as that looks through all of the heap.
+ */
+static void trim_after_load(struct pipeline *pipeline) {
+        uint64_t done = pipeline->counters.extents + pipeline->catalog.files.count;
+
+        if (pipeline->committed_bytes > 0)
+                return;
+        if (done > pipeline->trimmed_at + TRIM_LEAST) {
+#ifdef __GLIBC__
+                malloc_trim(0);
+#endif
+                pipeline->trimmed_at = done;
+        } else if (done < pipeline->trimmed_at) {
+                pipeline->trimmed_at = done;
+        }
+}
 
 static void on_pass(uv_idle_t *idle) {
         struct pipeline *pipeline = idle->data;
@@ -39,6 +61,7 @@ static void on_pass(uv_idle_t *idle) {
         schedule(pipeline);
         list_for_each(node, &pipeline->readers)
                 reader_set_kick(list_owner(node, struct reader, node));
+        trim_after_load(pipeline);
 }
 
 void pipeline_touch(struct pipeline *pipeline) {
@@ -119,20 +142,18 @@ void pipeline_watch_failed(struct pipeline *pipeline) {
 
 static int on_file_changed(void *userdata, struct catalog_file *file, enum watch_change change) {
         struct pipeline *pipeline = userdata;
-        struct feed *feed = file->blocks;
-        int r = feed ? 0 : feed_new(pipeline, file, &feed);
 
-        if (r == 0)
-                feed_changed(feed, change);
-        return r;
+        if (!file->blocks)
+                return unread_listed(pipeline, file);
+        feed_changed(file->blocks, change);
+        return 0;
 }
 
 static void on_file_gone(void *userdata, struct catalog_file *file) {
-        (void)userdata;
         if (file->blocks)
                 feed_gone(file->blocks);
         else
-                catalog_remove_file(file);
+                unread_gone(userdata, file);
 }
 
 static void on_listed(void *userdata, struct catalog_source *source, bool complete) {
@@ -230,6 +251,7 @@ int pipeline_new(uv_loop_t *loop, const struct pipeline_options *options,
         catalog_init(&pipeline->catalog);
         list_init(&pipeline->readers);
         list_init(&pipeline->hungry);
+        list_init(&pipeline->unread);
         list_init(&pipeline->failed);
         list_init(&pipeline->archived);
         list_init(&pipeline->removals);

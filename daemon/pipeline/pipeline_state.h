@@ -33,6 +33,7 @@ struct pipeline {
         unsigned reader_count, follower_count;
         /* feeds with bytes in storage that nobody has asked for yet, in order of arrival */
         struct list hungry;
+        struct list unread; /* files without a feed that may get one, likewise (unread.h) */
         struct list failed; /* feeds that are tried again later */
         struct list
                 archived; /* likewise, an hour after the last try: in the order of their tries */
@@ -42,6 +43,7 @@ struct pipeline {
         uint64_t pass_count;
         uint64_t serial;          /* of the last block that was published */
         uint64_t committed_bytes; /* of the ring: what jobs that are issued will fill */
+        uint64_t trimmed_at;      /* files and extents when the heap was trimmed last */
 
         uv_idle_t pass; /* runs once in the next turn of the loop when something was touched */
         uv_timer_t retry;

@@ -13,6 +13,7 @@
 #include "common/extent_view.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/residency.h"
+#include "daemon/pipeline/unread.h"
 
 #define AHEAD_MOST_BYTES (4ull << 20)
 /* a listing that is not older need not be repeated for a new reader */
@@ -82,18 +83,31 @@ static int ask_for_listings(struct reader *reader) {
         return 0;
 }
 
-static int add_all_feeds(struct reader *reader) {
+/* A feed that is made here gets its cursors with those of all readers: this is one of them. */
+static int add_file(struct reader *reader, struct catalog_file *file) {
+        struct feed *feed = file->blocks;
+
+        if (!reader_wants_run(reader, file->run))
+                return 0;
+        if (!feed)
+                return unread_wake(reader->pipeline, file, &feed);
+        return feed->gone ? 0 : reader_add_feed(reader, feed);
+}
+
+static int add_all_files(struct reader *reader) {
         const struct catalog *catalog = &reader->pipeline->catalog;
 
         for (size_t i = 0; i < catalog->source_count; i++)
-                for (size_t k = 0; k < catalog->sources[i]->run_count; k++)
-                        for (size_t f = 0; f < catalog->sources[i]->runs[k]->file_count; f++) {
-                                struct feed *feed = catalog->sources[i]->runs[k]->files[f]->blocks;
-                                int r = feed && !feed->gone ? reader_add_feed(reader, feed) : 0;
+                for (size_t k = 0; k < catalog->sources[i]->run_count; k++) {
+                        const struct catalog_run *run = catalog->sources[i]->runs[k];
+
+                        for (size_t f = 0; f < run->file_count; f++) {
+                                int r = add_file(reader, run->files[f]);
 
                                 if (r < 0)
                                         return r;
                         }
+                }
         return 0;
 }
 
@@ -117,7 +131,7 @@ static int reader_init(struct reader *reader, const struct reader_options *optio
         reader->from = options->from;
         reader->follow = options->follow;
         reader->begin_serial = pipeline->serial;
-        return add_all_feeds(reader);
+        return add_all_files(reader);
 }
 
 unsigned pipeline_readers_max(const struct pipeline *pipeline) {

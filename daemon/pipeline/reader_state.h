@@ -88,6 +88,10 @@ struct reader {
 /* Orders positions by file, for qsort(3) and bsearch(3). */
 int reader_position_compare(const void *a, const void *b);
 
+/* Some reader does. */
+bool readers_want_run(const struct pipeline *pipeline, const struct catalog_run *run);
+bool reader_wants_run(const struct reader *reader, const struct catalog_run *run);
+
 /* Adds a cursor for the file if the reader wants it. -ENOMEM. */
 int reader_add_feed(struct reader *reader, struct feed *feed);
 

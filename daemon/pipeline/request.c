@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/pipeline/unread.h"
 
 #define RELOAD_RETRIES 2
 
@@ -151,6 +152,19 @@ static void for_each_file(const struct catalog *catalog, const struct catalog_so
         }
 }
 
+/* Each that is waited for has a feed. -ENOMEM. */
+static int wake_unread(struct pipeline *pipeline, const struct catalog_source *source) {
+        list_for_each(node, &pipeline->unread) {
+                struct catalog_file *file = list_owner(node, struct catalog_file, unread);
+                struct feed *feed;
+
+                if ((!source || file->run->source == source) &&
+                    unread_wake(pipeline, file, &feed) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static void count_unsettled(struct wait_request *wait, struct catalog_file *file) {
         if (!file->settled && file->blocks)
                 wait->left++;
@@ -170,6 +184,8 @@ static void wait_begin(struct wait_request *wait) {
         const struct catalog *catalog = &wait->request.pipeline->catalog;
 
         wait->left = 0;
+        if (wake_unread(wait->request.pipeline, wait->source) < 0)
+                return;
         for_each_file(catalog, wait->source, count_unsettled, wait);
         if (wait->left == 0) {
                 wait_answer(wait, NULL);

@@ -8,6 +8,7 @@
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/refetch.h"
 #include "daemon/pipeline/residency.h"
+#include "daemon/pipeline/unread.h"
 
 /* How far one round got. */
 enum outcome {
@@ -213,29 +214,57 @@ static void resume_unread(struct pipeline *pipeline) {
         }
 }
 
+struct unread_walk {
+        struct pipeline *pipeline;
+        size_t full; /* sources whose window is */
+};
+
+static bool is_full(const struct unread_walk *walk, const struct catalog_source *source) {
+        return source->full_in_pass == walk->pipeline->pass_count;
+}
+
+/* False: the walk has ended. */
+static bool issue_unread(struct unread_walk *walk, struct feed *feed) {
+        struct pipeline *pipeline = walk->pipeline;
+        struct catalog_source *source = feed->file->run->source;
+        int r = 0;
+
+        while (r == 0 && feed_is_hungry(feed))
+                r = part_issue(feed, unread_room(pipeline), NULL);
+        if (r == FEED_E_ROOM || r == -ENOMEM)
+                return false;
+        if (r == FEED_E_WINDOW) {
+                source->full_in_pass = pipeline->pass_count;
+                walk->full++;
+        }
+        return walk->full < pipeline->catalog.source_count;
+}
+
 /*
- * For nobody, or for those who only wait until all is loaded: in order of arrival. A source whose
- * window is full is passed over.
+ * For nobody, or for those who only wait until all is loaded: in order of arrival, what has been
+ * begun first. A source whose window is full is passed over.
  */
 static void schedule_unread(struct pipeline *pipeline) {
-        size_t full = 0;
+        struct unread_walk walk = { .pipeline = pipeline };
 
         list_for_each(node, &pipeline->hungry) {
                 struct feed *feed = list_owner(node, struct feed, queue);
-                struct catalog_source *source = feed->file->run->source;
-                int r = 0;
 
-                if (source->full_in_pass == pipeline->pass_count)
-                        continue;
-                while (r == 0 && feed_is_hungry(feed))
-                        r = part_issue(feed, unread_room(pipeline), NULL);
-                if (r == FEED_E_ROOM || r == -ENOMEM)
+                if (!is_full(&walk, feed->file->run->source) && !issue_unread(&walk, feed))
                         return;
-                if (r == FEED_E_WINDOW) {
-                        source->full_in_pass = pipeline->pass_count;
-                        if (++full == pipeline->catalog.source_count)
-                                return;
-                }
+        }
+        list_for_each(unread, &pipeline->unread) {
+                struct catalog_file *file = list_owner(unread, struct catalog_file, unread);
+                struct feed *feed;
+
+                if (is_full(&walk, file->run->source))
+                        continue;
+                if (unread_wake(pipeline, file, &feed) < 0)
+                        return;
+                if (!feed)
+                        list_remove(unread); /* a filter leaves it out by now */
+                else if (!issue_unread(&walk, feed))
+                        return;
         }
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/pipeline/feed.h"
 #include "daemon/pipeline/reader_state.h"
 #include "daemon/pipeline/request.h"
+#include "daemon/pipeline/unread.h"
 
 struct remove_request {
         struct pipeline_request request;
@@ -103,7 +104,7 @@ static void remove_file(struct catalog_file *file) {
         struct feed *feed = file->blocks;
 
         if (!feed)
-                catalog_remove_file(file);
+                unread_gone(pipeline_of(file->run->source), file);
         else if (!feed->gone)
                 feed_gone(feed);
 }

@@ -1845,6 +1845,66 @@ START_TEST(a_file_that_only_looks_grown_begins_anew) {
 }
 END_TEST
 
+/* One request at a time: the others wait. */
+static void begin_narrow(void) {
+        struct pipeline_options options = rig_usual;
+
+        options.window_start = options.connections_max = 1;
+        rig_begin(&options);
+}
+
+static bool waits(const struct rig_file *file) {
+        const struct catalog_file *row = rig_catalog_file(file);
+
+        return !row->blocks && !row->settled && row->state == CATALOG_QUEUED;
+}
+
+/* The second one has a feed as well: that it could not be asked for was seen when it had one. */
+START_TEST(files_that_wait_have_only_their_row) {
+        struct rig_file *files[6], *empty;
+        struct session session, other;
+        char name[32];
+
+        begin_narrow();
+        for (unsigned i = 0; i < ARRAY_SIZE(files); i++) {
+                snprintf(name, sizeof(name), "run%u/1.tfevents", i);
+                files[i] = rig_add_file(name, 10);
+        }
+        empty = rig_add_file("run/1.tfevents", 10);
+        empty->listed = 0;
+        rig_list();
+        for (unsigned i = 2; i < ARRAY_SIZE(files); i++)
+                ck_assert_msg(waits(files[i]), "file %u does not wait", i);
+        ck_assert_ptr_null(rig_catalog_file(empty)->blocks);
+        ck_assert_int_eq(rig_catalog_file(empty)->state, CATALOG_EMPTY);
+        ck_assert(rig_catalog_file(empty)->settled);
+        rig_append(files[2], 10);
+        rig_append(empty, 10);
+        files[5]->hidden = true;
+        rig_list_again();
+        rig_list_again();
+        ck_assert(waits(files[2]) && waits(empty));
+        ck_assert_ptr_null(rig_catalog_file(files[5]));
+        ck_assert_uint_eq(rig.gone_runs, 1);
+        rig_answer(0); /* for nobody: in order of arrival */
+        rig_answer(0);
+        ck_assert_int_eq(rig_read_of(files[2]), 0);
+        session_begin(&other, &(struct reader_options){ .runs = (const char *const[]){ "run0" },
+                                                        .run_count = 1 });
+        ck_assert(waits(files[4]) && waits(empty));
+        session_begin(&session, NULL);
+        ck_assert(!waits(files[4]) && !waits(empty));
+        rig_answer_all();
+        ck_assert_uint_eq(session.ends, 1);
+        for (unsigned i = 0; i < 5; i++)
+                ck_assert_int_eq(session.next_step[i], files[i]->steps);
+        ck_assert_int_eq(session.next_step[6], empty->steps);
+        session_end(&session);
+        session_end(&other);
+        rig_end();
+}
+END_TEST
+
 START_TEST(a_file_that_is_gone_is_withdrawn) {
         struct session session, other;
         struct rig_file *file;
@@ -2115,6 +2175,31 @@ START_TEST(wait_loaded_lets_a_large_record_pass) {
         ck_assert_uint_eq(bytes_held(), 0);
         ck_assert_uint_eq(pipeline_counters(rig.pipeline)->records,
                           1 + 3 + VALUES_OF_TWO_RINGS + 3);
+        rig_end();
+}
+END_TEST
+
+START_TEST(wait_loaded_waits_for_files_that_wait) {
+        struct pipeline_request *request;
+        struct answer answer = { 0 };
+        struct rig_file *last;
+
+        begin_narrow();
+        rig_add_file("run/1.tfevents", 10);
+        rig_add_file("run/2.tfevents", 10);
+        rig_add_file("run/3.tfevents", 10);
+        last = rig_add_file("run/4.tfevents", 10);
+        rig_list();
+        ck_assert(waits(last));
+        ck_assert_int_eq(
+                pipeline_wait_loaded(rig.pipeline, rig.source, on_loaded, &answer, &request), 0);
+        rig_quiet();
+        while (!rig_catalog_file(last)->settled) {
+                ck_assert_uint_eq(answer.count, 0);
+                rig_answer(0);
+        }
+        rig_quiet();
+        ck_assert_uint_eq(answer.count, 1);
         rig_end();
 }
 END_TEST
@@ -2621,7 +2706,8 @@ START_TEST(the_end_may_come_at_any_moment) {
 END_TEST
 
 RUNNER_MAIN("pipeline/pipeline", one_read_for_a_small_file, parts_are_published_in_file_order,
-            files_of_a_run_come_in_name_order, archived_files_are_tried_once_an_hour,
+            files_of_a_run_come_in_name_order, files_that_wait_have_only_their_row,
+            wait_loaded_waits_for_files_that_wait, archived_files_are_tried_once_an_hour,
             archived_files_are_read_when_the_listing_says_otherwise, what_changed_last_comes_first,
             runs_take_turns, one_file_has_half_of_the_window, growth_comes_before_what_is_new,
             what_is_prioritized_comes_first, an_ordered_listing_is_delivered_while_it_goes_on,
